@@ -1,0 +1,36 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test check bench format clean
+
+setup: .venv/.current
+
+# Built from pyproject.toml and the pinned versions; a no-op while both are older than the stamp.
+.venv/.current: pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/threea demo --out demo-release
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/check.py
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+format: setup
+	$(BIN)/ruff check --fix src tests benchmarks docs
+	$(BIN)/ruff format src tests benchmarks docs
+
+clean:
+	rm -rf .venv demo-release .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,62 @@
+"""Synthetic training sets from private tables, with a proven and counted privacy cost.
+
+A query is a bounded function of one row. Its answer is the sum over all rows, plus noise, charged to the ledger.
+Everything else is post-processing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from threea import hospital, recipes
+    from threea.anonymize.opening import open_table
+    from threea.budget import Adjacency, Budget
+    from threea.framework import Recipe, Release
+    from threea.schema import Column, Kind, Schema
+    from threea.synthesis import save, synthesize
+
+__all__ = [
+    "Adjacency",
+    "Budget",
+    "Column",
+    "Kind",
+    "Recipe",
+    "Release",
+    "Schema",
+    "hospital",
+    "open_table",
+    "recipes",
+    "save",
+    "synthesize",
+]
+
+# Loaded when first used: `import threea` costs nothing, and each command loads only what it needs.
+_HOMES = {
+    "Adjacency": "threea.budget",
+    "Budget": "threea.budget",
+    "Column": "threea.schema",
+    "Kind": "threea.schema",
+    "Recipe": "threea.framework",
+    "Release": "threea.framework",
+    "Schema": "threea.schema",
+    "hospital": "threea.hospital",
+    "open_table": "threea.anonymize.opening",
+    "recipes": "threea.recipes",
+    "save": "threea.synthesis",
+    "synthesize": "threea.synthesis",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'threea' has no attribute {name!r}")
+    home = importlib.import_module(_HOMES[name])
+    return home if home.__name__ == f"threea.{name}" else getattr(home, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

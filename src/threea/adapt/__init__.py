@@ -1,0 +1,1 @@
+"""Stage 2: bend the model to the learning task."""

@@ -1,0 +1,1 @@
+"""The only folder that may see rows. Audit this, and you audited the library."""

@@ -1,0 +1,89 @@
+"""The bound is imposed, not trusted: rows' contributions clipped, put on a whole-number grid and summed exactly.
+
+Proof: docs/proofs/fixed-point-sums.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.query import Dense, Grouped, OneHot, Query, Stack
+from threea.schema import Chunk
+
+BITS = 30
+"""A row's contribution is at most 2**BITS grid steps long, so int64 holds the sum of 2**(62 - BITS) rows."""
+_SHRINK = 1 - 2.0**-32
+"""Covers the rounding of a norm computed in floating point, for up to 2**20 numbers."""
+_BLOCK = 1 << 22
+
+
+def step_of(bound: float) -> float:
+    """Return the grid step for contributions up to a bound: a power of two, so that whole counts stay exact.
+
+    Example:
+        >>> step_of(1.0) == 2.0**-30, step_of(3.7) == 2.0**-28
+        (True, True)
+    """
+    return math.ldexp(1.0, math.ceil(math.log2(bound)) - BITS)
+
+
+def integer_sum(query: Query, chunk: Chunk, rows: int, *, step: float, l1: bool) -> NDArray[np.int64]:
+    """Return the sum of the chunk's clipped contributions, in grid steps.
+
+    Guarantees:
+        - Each row adds a vector of L2 norm (L1 norm if `l1`) at most the query's bound / step.
+        - The sum over a table is the same however it is cut into chunks.
+    """
+    if isinstance(query, Stack):
+        return np.concatenate([integer_sum(part, chunk, rows, step=step, l1=l1) for part in query.queries])
+    if isinstance(query, Grouped):
+        group = query.by.index(chunk[query.by.column])
+        return _sum_by_group(query.query, chunk, rows, group, query.by.size, step, l1)
+    assert isinstance(query, OneHot | Dense)
+    return _sum_by_group(query, chunk, rows, np.zeros(rows, np.int64), 1, step, l1)
+
+
+def _sum_by_group(
+    query: OneHot | Dense,
+    chunk: Chunk,
+    rows: int,
+    group: NDArray[np.int64],
+    groups: int,
+    step: float,
+    l1: bool,
+) -> NDArray[np.int64]:
+    if isinstance(query, OneHot):
+        cell = query.cell(chunk, rows)
+        inside = (cell >= 0) & (cell < query.size) & (group >= 0)
+        counts = np.bincount(group[inside] * query.size + cell[inside], minlength=groups * query.size)
+        return counts.astype(np.int64) * int(1 / step)
+    total = np.zeros((groups, query.size), np.int64)
+    with np.errstate(all="ignore"):
+        vectors = query.contributions(chunk, rows)
+        for start in range(0, rows, max(1, _BLOCK // query.size)):
+            block = slice(start, start + max(1, _BLOCK // query.size))
+            whole = _whole(vectors[block], query, step, l1)
+            inside = group[block] >= 0
+            if groups == 1:
+                total[0] += whole[inside].sum(axis=0)
+            else:
+                np.add.at(total, group[block][inside], whole[inside])
+    return total.ravel()
+
+
+def _whole(vectors: NDArray[np.float64], query: Dense, step: float, l1: bool) -> NDArray[np.int64]:
+    """Clip vectors to the query's bound and round them towards zero, which never lengthens them."""
+    bound = query.l1 if l1 else query.l2
+    vectors = np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, 0.0)
+    if query.nonnegative:
+        vectors = np.maximum(vectors, 0.0)
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+    # Divided by their largest number first, squares of huge numbers do not overflow.
+    unit = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
+    lengths = np.abs(unit).sum(axis=1) if l1 else np.sqrt((unit * unit).sum(axis=1))
+    allowed = np.divide(bound * _SHRINK, lengths, out=np.zeros_like(lengths), where=lengths > 0)[:, None]
+    clipped = np.where(largest > allowed, unit * allowed, vectors)
+    return np.trunc(clipped / step).astype(np.int64)

@@ -1,0 +1,407 @@
+"""The door: the only way to a private row.
+
+A stage knocks with a query and a charge. The door reserves the charge's whole plan in the ledger, logs the charge,
+clips what each row adds, sums exactly, adds noise, and answers. There is no other way in: no length, no iteration, no
+indexing, no values, no repr of data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea import codec
+from threea.anonymize.accountant import Charge, Line, Plan
+from threea.anonymize.bounding import integer_sum, step_of
+from threea.anonymize.events import Event, Gaussian, NonPrivate, Pure, Sampled, Threshold, to_json
+from threea.anonymize.ledger import Ledger
+from threea.anonymize.noise import Noise
+from threea.anonymize.query import Answer, Gaps, Query, Stack, Values
+from threea.backends import Backend, RowBackend
+from threea.backends.hashing import row_hashes
+from threea.backends.units import UnitBackend
+from threea.budget import Adjacency, Budget
+from threea.errors import BudgetRefused, InputError, InternalError, RowFunctionError, SettingError
+from threea.schema import Chunk, Schema
+
+_SCORE_STEP = 2.0**-10
+
+Teacher = Callable[[Chunk], Callable[[Chunk], NDArray[np.int64]]]
+"""Learns from some rows, and returns a function that votes on a class for each row of another chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whom the privacy protects.
+
+    Args:
+        column: The column that names the person; None if every row is one.
+        max_rows: How many rows of one person count.
+    """
+
+    column: str | None = None
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.max_rows < 1:
+            raise SettingError(f"max_rows_per_unit ({self.max_rows}) must be at least 1")
+        if self.column is None and self.max_rows != 1:
+            raise SettingError(f"max_rows_per_unit ({self.max_rows}) needs a unit; name its column with --unit")
+
+
+class Till:
+    """Takes payment: reserves a plan once, then logs each charge before its answer."""
+
+    def __init__(self, budget: Budget, ledger: Ledger, dataset: str) -> None:
+        self.budget, self.ledger, self.dataset = budget, ledger, dataset
+        self.exposed: list[str] = []
+        self._releases: dict[Plan, str] = {}
+
+    def pay(self, charge: Charge) -> Event:
+        """Reserve the charge's plan if need be, log the charge, and return the event it pays for."""
+        if charge.plan not in self._releases:
+            self._reserve(charge.plan)
+        self.ledger.charge(self._releases[charge.plan], charge.name)
+        return charge.event
+
+    def _reserve(self, plan: Plan) -> None:
+        if plan.budget.adjacency is not self.budget.adjacency:
+            raise SettingError(
+                f"the plan's adjacency ({plan.budget.adjacency}) must be the table's ({self.budget.adjacency})"
+            )
+        spent = math.fsum(other.budget.epsilon for other in self._releases)
+        spent_delta = math.fsum(other.budget.delta for other in self._releases)
+        cost = max(plan.budget.epsilon, plan.epsilon)
+        fits = spent + cost <= self.budget.epsilon * (1 + 1e-9)
+        if not fits or spent_delta + plan.budget.delta > self.budget.delta * (1 + 1e-9):
+            raise BudgetRefused(
+                "the table's budget does not cover this plan",
+                requested=cost,
+                spent=spent,
+                cap=self.budget.epsilon,
+                remedy="calibrate the plan to what is left, or open the table with a larger budget",
+            )
+        self._releases[plan] = self._enter(cost, plan.budget.delta, plan.lines, plan.recipe)
+
+    def expose(self, reason: str) -> None:
+        """Record that the rows were handed out."""
+        line = Line("expose", NonPrivate(reason))
+        self.ledger.charge(self._enter(math.inf, 0.0, (line,), ""), "expose")
+        self.exposed.append(reason)
+
+    def _enter(self, epsilon: float, delta: float, lines: Sequence[Line], recipe: str) -> str:
+        entries = [(line.name, to_json(line.event), line.count) for line in lines]
+        return self.ledger.reserve(self.dataset, epsilon=epsilon, delta=delta, lines=entries, recipe=recipe)
+
+    def __repr__(self) -> str:
+        return f"Till({self.budget})"
+
+
+class PrivateTable:
+    """A table behind the door.
+
+    Guarantees:
+        - Every answer is (epsilon, delta)-differentially private as its event says, under the table's adjacency and
+          unit, and is charged before its noise is drawn.
+        - All answers together stay within the table's budget, or the next is refused.
+        - Nothing else about the rows can be had: not their number, not in a message, not by printing or pickling.
+
+    Made by `open_table`. `schema`, `layout`, `budget` and `unit` are public facts.
+    """
+
+    __slots__ = ("_accept_unproven", "_backend", "_key", "_noise", "_till", "budget", "layout", "schema", "unit")
+
+    def __init__(
+        self,
+        *,
+        backend: Backend,
+        schema: Schema,
+        till: Till,
+        noise: Noise,
+        unit: Unit,
+        accept_unproven: bool,
+        key: bytes,
+    ) -> None:
+        self._backend, self._till, self._noise, self._key = backend, till, noise, key
+        self._accept_unproven = accept_unproven
+        self.schema, self.layout, self.budget, self.unit = schema, backend.layout, till.budget, unit
+
+    def __repr__(self) -> str:
+        return f"PrivateTable({len(self.layout)} columns, {self.budget}, {self.unit})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: rows leave by the door only."""
+        raise TypeError("a PrivateTable cannot be copied or pickled; open the table again where you need it")
+
+    def measure(self, query: Query | Values, charge: Charge) -> Any:
+        """Answer a query with noise.
+
+        Guarantees:
+            - A row adds at most the query's bound, whatever it holds; a unit at most `max_rows` times that.
+            - The charge is in the ledger before the noise is drawn, and stays there whatever happens then.
+
+        Cost:
+            The charge's event: `Gaussian` (L2 bound), `Pure` (Laplace noise, L1 bound) or, for `Values`, `Threshold`.
+
+        Args:
+            query: What to sum; or `Values`.
+            charge: Which line of which plan pays.
+
+        Returns:
+            An `Answer`; for `Values`, noisy counts by column and value.
+
+        Raises:
+            BudgetRefused: The budget or the ledger's cap does not cover the plan.
+            RowFunctionError: The query's function failed. The charge stays.
+        """
+        event = self._till.pay(charge)
+        if isinstance(query, Values):
+            return self._values(query, _expect(event, Threshold))
+        return self._noisy_sum(query, _expect(event, Gaussian, Pure), self._backend, replaced=self._replaced(query))
+
+    def select(self, scores: Gaps, charge: Charge) -> int:
+        """Choose the candidate with the largest score, or one near it.
+
+        Guarantees:
+            - The choice is epsilon-DP, epsilon being the charge's: one unit moves each score by at most `max_rows`
+              (twice that under replace).
+
+        Cost:
+            A `Pure` event.
+
+        Args:
+            scores: The candidates and how to score them.
+            charge: Which line of which plan pays.
+
+        Returns:
+            The position of the chosen candidate.
+        """
+        event = _expect(self._till.pay(charge), Pure)
+        stack = Stack(scores.marginals)
+        counts = stack.parts(self._exact(stack, self._backend, 1.0, l1=True).astype(np.float64), 0.0)
+        distances = [
+            np.abs(np.round(answer.value.ravel() / _SCORE_STEP) - np.round(np.array(expected) / _SCORE_STEP)).sum()
+            for answer, expected in zip(counts, scores.expected, strict=True)
+        ]
+        moved = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1) / _SCORE_STEP
+        return self._noise.choose(np.array(distances).astype(np.int64), scale=2 * moved / event.epsilon)
+
+    def vote(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int, charge: Charge) -> Answer:
+        """Split the rows into disjoint parts, train a teacher on each, and count their votes on public inputs.
+
+        Guarantees:
+            - A unit is in one part only, so it moves at most one vote per input (two under replace).
+
+        Cost:
+            A `Gaussian` event over all inputs together.
+
+        Args:
+            teacher: Learns from a part's rows; returns a function that gives a class for each input.
+            inputs: Public rows to vote on, encoded.
+            classes: Votes are whole numbers from 0 up to, not including, this.
+            parts: How many teachers.
+            charge: Which line of which plan pays.
+
+        Returns:
+            An `Answer` of shape (inputs, classes).
+
+        Reference:
+            Papernot et al. 2017, Semi-supervised knowledge transfer (PATE).
+        """
+        event = _expect(self._till.pay(charge), Gaussian)
+        rows = len(next(iter(inputs.values())))
+        votes = self._guarded("teacher", lambda: self._votes(teacher, inputs, rows, classes, parts))
+        # One teacher's ballot changes at most from one class to another, on every input.
+        moved = math.sqrt(2 * rows) * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
+        step = step_of(1.0)
+        scale = event.noise_multiplier * moved / step
+        noisy = self._noise.gaussian((votes * int(1 / step)).ravel(), scale)
+        return Answer(noisy.reshape(rows, classes) * step, scale * step)
+
+    def sampled(self, rate: float) -> SampledTable:
+        """Return a view whose every answer is over a fresh Poisson sample of the units.
+
+        Args:
+            rate: Probability with which a unit is in a sample.
+        """
+        if not 0 < rate <= 1:
+            raise SettingError(f"rate ({rate}) must be > 0 and <= 1")
+        return SampledTable(self, rate)
+
+    def expose(self, reason: str) -> pa.Table:
+        """Hand out the rows. Whatever is made of them has no proven guarantee.
+
+        Cost:
+            A `NonPrivate` event: epsilon is infinite from here on.
+
+        Args:
+            reason: Why, for the certificate and the ledger.
+
+        Raises:
+            SettingError: The user did not accept an unproven release.
+        """
+        if not self._accept_unproven:
+            raise SettingError(f"{reason} reads the rows without a proof; pass --accept-unproven to allow it")
+        self._till.expose(reason)
+        return self._rows("expose").table()
+
+    # Below: what the five do inside.
+
+    @property
+    def _unproven(self) -> tuple[str, ...]:
+        """Why a release made from this table could not be called proven."""
+        noise = () if self._noise.secure else ("the noise was replaced by one for tests, which protects nobody",)
+        return (*self._till.exposed, *noise)
+
+    def _replaced(self, query: Query) -> float:
+        """By how many bounds two neighbouring tables' sums can differ, per row of a unit (L2)."""
+        if self.budget.adjacency is Adjacency.ADD_REMOVE:
+            return 1.0
+        return math.sqrt(2) if query.nonnegative else 2.0
+
+    def _noisy_sum(self, query: Query, event: Gaussian | Pure | Sampled, backend: Backend, replaced: float) -> Answer:
+        laplace = isinstance(event, Pure)
+        bound = query.l1 if laplace else query.l2
+        if not math.isfinite(bound):
+            raise SettingError("Laplace noise needs a query with a finite L1 bound; give it one, or use Gaussian noise")
+        step = step_of(bound)
+        sums = self._exact(query, backend, step, l1=laplace)
+        if isinstance(event, Pure):
+            sensitivity = bound * self.unit.max_rows * (1 if self.budget.adjacency is Adjacency.ADD_REMOVE else 2)
+            scale = sensitivity / step / event.epsilon
+            noisy, stddev = self._noise.laplace(sums, scale), math.sqrt(2) * scale * step
+        else:
+            scale = event.noise_multiplier * bound * self.unit.max_rows * replaced / step
+            noisy, stddev = self._noise.gaussian(sums, scale), scale * step
+        value = noisy * step
+        parts = query.parts(value, stddev) if isinstance(query, Stack) else ()
+        return Answer(value.reshape(query.shape), stddev, parts)
+
+    def _exact(self, query: Query, backend: Backend, step: float, *, l1: bool) -> NDArray[np.int64]:
+        """Sum over the rows. Private: whoever calls this adds noise."""
+
+        def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
+            chunk = codec.encode(batch, self.schema)
+            return integer_sum(query, chunk, batch.num_rows, step=step, l1=l1)
+
+        name = type(query).__name__
+        return self._guarded(name, lambda: backend.sum(row_sum, query.columns))
+
+    def _guarded(self, name: str, act: Callable[[], Any]) -> Any:
+        """Act; if that fails, tell of it without the rows: no message, no chained error, no frame that holds them."""
+        failure = ""
+        try:
+            return act()
+        except (InputError, InternalError):
+            raise
+        except Exception as error:
+            failure = type(error).__name__
+        raise RowFunctionError(f"{name} failed inside the door with {failure}; try it on made-up rows to see why")
+
+    def _values(self, query: Values, event: Threshold) -> dict[str, dict[str, float]]:
+        """Count values, drop those of one unit's size unseen, add noise, and show what exceeds the threshold."""
+        from scipy.special import ndtri
+
+        backend, bound = self._rows("discovering categories"), self.unit.max_rows
+        spread = math.sqrt(len(query.columns)) * bound * (1 if self.budget.adjacency is Adjacency.ADD_REMOVE else math.sqrt(2))
+        step = step_of(spread)
+        scale = event.noise_multiplier * spread / step
+        touched = bound * len(query.columns)
+        # Proof: docs/proofs/threshold.md. Two grid steps cover the discrete tail.
+        threshold = 2 * bound + (-float(ndtri(event.delta / 3 / touched)) * scale + 2) * step
+        shown: dict[str, dict[str, float]] = {}
+        for column in query.columns:
+            counts = self._guarded("Values", lambda column=column: backend.count_values(column))
+            known = sorted(value for value, count in counts.items() if count > bound)
+            exact = np.array([counts[value] for value in known], np.int64) * int(1 / step)
+            noisy = self._noise.gaussian(exact, scale) * step if known else np.zeros(0)
+            shown[column] = {v: float(c) for v, c in zip(known, noisy, strict=True) if c > threshold}
+        return shown
+
+    def _votes(self, teacher: Teacher, inputs: Chunk, rows: int, classes: int, parts: int) -> NDArray[np.int64]:
+        table = self._rows("voting").table()
+        batch = table.combine_chunks().to_batches()[0] if table.num_rows else self.layout.empty_table().to_batches()[0]
+        named = [self.unit.column] if self.unit.column else batch.schema.names
+        part = row_hashes(batch.select(named), self._key) % np.uint64(parts)
+        votes = np.zeros((rows, classes), np.int64)
+        for number in range(parts):
+            chunk = codec.encode(batch.filter(pa.array(part == number)), self.schema)
+            ballot = np.clip(np.asarray(teacher(chunk)(inputs)).astype(np.int64), 0, classes - 1)
+            votes[np.arange(rows), ballot.reshape(rows)] += 1
+        return votes
+
+    def _rows(self, purpose: str) -> RowBackend:
+        if not isinstance(self._backend, RowBackend):
+            raise SettingError(f"{purpose} needs rows, and this engine only sums; use another, or give a full schema")
+        return self._backend
+
+    def _described(self, schema: Schema) -> PrivateTable:
+        """Return the same table with a schema found through the door."""
+        return PrivateTable(
+            backend=self._backend,
+            schema=schema,
+            till=self._till,
+            noise=self._noise,
+            unit=self.unit,
+            accept_unproven=self._accept_unproven,
+            key=self._key,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SampledTable:
+    """A private table seen through fresh Poisson samples, made by `PrivateTable.sampled`."""
+
+    _table: PrivateTable
+    rate: float
+
+    def measure(self, query: Query, charge: Charge) -> Answer:
+        """Answer a query over a fresh sample; divide by the rate for an estimate of the whole.
+
+        Cost:
+            A `Sampled` event of this rate.
+
+        Args:
+            query: What to sum.
+            charge: Which line of which plan pays.
+        """
+        table = self._table
+        event = _expect(table._till.pay(charge), Sampled)
+        if event.rate != self.rate:
+            raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")
+        # Under replace the accountant knows the pair; the noise is in units of one unit's bound.
+        return table._noisy_sum(query, event, self._sample(), replaced=1.0)
+
+    def _sample(self) -> Backend:
+        table = self._table
+        if isinstance(table._backend, UnitBackend):
+            return table._backend.sampled(table._noise.bernoulli(self.rate, table._backend.units))
+        return _PoissonRows(table._backend, table._noise, self.rate)
+
+
+class _PoissonRows:
+    """A backend that flips a coin for every row."""
+
+    def __init__(self, backend: Backend, noise: Noise, rate: float) -> None:
+        self._backend, self._noise, self._rate, self.layout = backend, noise, rate, backend.layout
+
+    def sum(self, function: Any, columns: Sequence[str]) -> NDArray[np.int64]:
+        def kept(batch: pa.RecordBatch) -> NDArray[np.int64]:
+            chosen = self._noise.bernoulli(self._rate, batch.num_rows)
+            total: NDArray[np.int64] = function(batch.filter(pa.array(chosen)))
+            return total
+
+        return self._backend.sum(kept, columns or self.layout.names[:1])
+
+
+def _expect(event: Event, *kinds: type[Any]) -> Any:
+    if not isinstance(event, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise SettingError(f"the charge pays for a {type(event).__name__} event; this needs {wanted}")
+    return event

@@ -1,0 +1,103 @@
+"""Noise on whole numbers, and the generator it comes from.
+
+Sums arrive as exact int64 integers on a fixed-point grid and leave with discrete noise added inside OpenDP, whose
+generator is cryptographically secure and cannot be seeded. Proofs: docs/proofs/discrete-gaussian.md, laplace.md,
+exponential-mechanism.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+SMOOTHING = 3.0
+"""Standard deviation, in grid steps, that separates the discrete from the continuous Gaussian in the proof."""
+
+
+class Noise(Protocol):
+    """Adds noise to exact sums, and draws what is to be random inside the door."""
+
+    secure: bool
+    """Whether a release made with it may claim a guarantee."""
+
+    def gaussian(self, sums: Integers, scale: float) -> Integers:
+        """Add Gaussian noise of at least this standard deviation."""
+        ...
+
+    def laplace(self, sums: Integers, scale: float) -> Integers:
+        """Add Laplace noise of at least this scale."""
+        ...
+
+    def choose(self, scores: Integers, scale: float) -> int:
+        """Return the index of a high score: of i with probability falling by e for each `scale` it is lower."""
+        ...
+
+    def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
+        """Return independent coin flips that are true with probability `rate`."""
+        ...
+
+
+class SecureNoise:
+    """Discrete noise from OpenDP; coin flips from the operating system's entropy.
+
+    Guarantees:
+        - `gaussian` with scale s and sums of L2 sensitivity d is (d/s)-GDP.
+        - `laplace` with scale b and sums of L1 sensitivity d is (d/b)-DP.
+        - `choose` with scale b and scores of sensitivity d is (2d/b)-DP.
+        - Nothing can seed it.
+    """
+
+    secure = True
+
+    def gaussian(self, sums: Integers, scale: float) -> Integers:
+        """Add discrete Gaussian noise of variance scale² + SMOOTHING², so that scale itself is accounted for."""
+        import opendp.measurements as measurements
+
+        domain, metric = _vectors("l2_distance")
+        widened = math.sqrt(scale**2 + SMOOTHING**2) * (1 + 1e-15)
+        return _array(measurements.make_gaussian(domain, metric, scale=widened)(sums.tolist()))
+
+    def laplace(self, sums: Integers, scale: float) -> Integers:
+        """Add discrete Laplace noise."""
+        import opendp.measurements as measurements
+
+        domain, metric = _vectors("l1_distance")
+        return _array(measurements.make_laplace(domain, metric, scale=scale)(sums.tolist()))
+
+    def choose(self, scores: Integers, scale: float) -> int:
+        """Choose by permute-and-flip (McKenna and Sheldon 2020), which is never worse than the exponential mechanism."""
+        import opendp.measurements as measurements
+        import opendp.measures as measures
+
+        domain, metric = _vectors("linf_distance")
+        select = measurements.make_noisy_max(domain, metric, measures.max_divergence(), scale=scale)
+        return int(select(scores.tolist()))
+
+    def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
+        """Compare 64 random bits with the rate, rounded down: never in the sample more often than accounted for."""
+        import os
+
+        bits = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+        if rate >= 1:
+            return np.ones(size, dtype=np.bool_)
+        return np.asarray(bits < np.uint64(math.floor(math.ldexp(rate, 64))), dtype=np.bool_)
+
+
+def _vectors(metric: str) -> tuple[object, object]:
+    import opendp.domains as domains
+    import opendp.metrics as metrics
+    import opendp.mod as mod
+
+    mod.enable_features("contrib")
+    integer = "i64"
+    distance = metrics.linf_distance(T=integer) if metric == "linf_distance" else getattr(metrics, metric)(T="f64")
+    return domains.vector_domain(domains.atom_domain(T=integer)), distance
+
+
+def _array(values: list[int]) -> Integers:
+    return np.asarray(values, dtype=np.int64)

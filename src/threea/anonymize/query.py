@@ -1,0 +1,320 @@
+"""Queries: bounded functions of one row, as frozen values. Their answer is the sum over all rows, plus noise.
+
+A query declares a bound on what one row can add; the door imposes it. Queries of one hot cell (`Count`, `Marginal`)
+name that cell; the others return a vector per row, which the door clips.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.cells import Cells
+from threea.errors import SettingError
+from threea.schema import Chunk, Column
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A noisy sum.
+
+    Args:
+        value: The sum, in the query's own units and shape.
+        stddev: Standard deviation of the noise on each of its numbers.
+        parts: For a `Stack`, its queries' answers in order.
+    """
+
+    value: NDArray[np.float64]
+    stddev: float
+    parts: tuple[Answer, ...] = ()
+
+
+class Query(ABC):
+    """A bounded function of one row.
+
+    Attributes:
+        columns: The columns it reads.
+        shape: The shape of its answer.
+        l2: Bound on the L2 norm of one row's contribution.
+        l1: Bound on its L1 norm.
+        nonnegative: Whether contributions are never negative, so that two of them cannot point apart.
+    """
+
+    columns: tuple[str, ...]
+    shape: tuple[int, ...]
+    l2: float
+    l1: float
+    nonnegative: bool
+
+    @property
+    def size(self) -> int:
+        """How many numbers the answer holds."""
+        return math.prod(self.shape)
+
+
+class OneHot(Query):
+    """A query in which each row adds 1 to a single number, or nothing."""
+
+    l2 = l1 = 1.0
+    nonnegative = True
+
+    @abstractmethod
+    def cell(self, chunk: Chunk, rows: int) -> NDArray[np.int64]:
+        """Return for each row the position of the number that it adds to, -1 for none."""
+
+
+class Dense(Query):
+    """A query in which each row adds a vector."""
+
+    @abstractmethod
+    def contributions(self, chunk: Chunk, rows: int) -> NDArray[np.float64]:
+        """Return one vector per row, shape (rows, size), before clipping."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count(OneHot):
+    """How many rows there are."""
+
+    columns = ()
+    shape = ()
+
+    def cell(self, chunk: Chunk, rows: int) -> NDArray[np.int64]:
+        """Put every row in the one cell."""
+        return np.zeros(rows, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Marginal(OneHot):
+    """How many rows fall in each combination of some columns' cells.
+
+    Args:
+        cells: The columns' cells; the answer has one axis for each.
+    """
+
+    cells: tuple[Cells, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns counted."""
+        return tuple(cells.column for cells in self.cells)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """One axis per column."""
+        return tuple(cells.size for cells in self.cells)
+
+    def cell(self, chunk: Chunk, rows: int) -> NDArray[np.int64]:
+        """Number the combinations as NumPy does; a row that lacks a cell in any column adds nothing."""
+        flat = np.zeros(rows, np.int64)
+        inside = np.ones(rows, np.bool_)
+        for cells in self.cells:
+            index = cells.index(chunk[cells.column])
+            flat = flat * cells.size + index
+            inside &= index >= 0
+        return np.where(inside, flat, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Moments(Dense):
+    """Sums, and sums of products, of numeric columns scaled to [-1, 1]; a missing value counts as 0.
+
+    Args:
+        numbers: The numeric columns.
+        order: 1 for the sums, 2 for the sums and then the products of all pairs (upper triangle by rows).
+    """
+
+    numbers: tuple[Column, ...]
+    order: int = 2
+    nonnegative = False
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2) or not self.numbers or any(not c.kind.numeric for c in self.numbers):
+            raise SettingError(f"order ({self.order}) must be 1 or 2, of at least one numeric column")
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns summed."""
+        return tuple(column.name for column in self.numbers)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """First the sums, then the products."""
+        count = len(self.numbers)
+        return (count + (count * (count + 1) // 2 if self.order == 2 else 0),)
+
+    @property
+    def l2(self) -> float:  # type: ignore[override]
+        """Every number is within [-1, 1]."""
+        return math.sqrt(self.size)
+
+    @property
+    def l1(self) -> float:  # type: ignore[override]
+        """Every number is within [-1, 1]."""
+        return float(self.size)
+
+    def contributions(self, chunk: Chunk, rows: int) -> NDArray[np.float64]:
+        """Scale, then multiply."""
+        scaled = np.column_stack([_scaled(chunk[column.name], column) for column in self.numbers])
+        if self.order == 1:
+            return scaled
+        left, right = np.triu_indices(len(self.numbers))
+        return np.hstack([scaled, scaled[:, left] * scaled[:, right]])
+
+
+def _scaled(values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    assert column.lower is not None
+    assert column.upper is not None
+    middle, half = (column.upper + column.lower) / 2, max((column.upper - column.lower) / 2, 1e-300)
+    return np.nan_to_num(np.clip((values - middle) / half, -1, 1), nan=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features(Dense):
+    """The sum of any function of a row: an embedding, a clipped gradient.
+
+    Args:
+        function: Takes a chunk of encoded columns, returns one vector per row. It must treat rows one by one.
+        columns: The columns it reads.
+        shape: The shape of one row's vector.
+        l2: Bound on a vector's L2 norm; longer ones are shortened to it.
+        l1: Bound on its L1 norm, imposed under Laplace noise.
+        nonnegative: Whether the function is never negative; negative numbers then become 0.
+    """
+
+    function: Callable[[Chunk], NDArray[np.float64]]
+    columns: tuple[str, ...]
+    shape: tuple[int, ...]
+    l2: float
+    l1: float = math.inf
+    nonnegative: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.l2) and self.l2 > 0 and self.l1 > 0):
+            raise SettingError(f"bounds l2 ({self.l2}) and l1 ({self.l1}) must be > 0, l2 finite")
+
+    def contributions(self, chunk: Chunk, rows: int) -> NDArray[np.float64]:
+        """Apply the function."""
+        return np.asarray(self.function(chunk), dtype=np.float64).reshape(rows, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped(Query):
+    """A query asked of each group of rows apart: parallel composition, for the price of one.
+
+    Args:
+        by: The cells that say which group a row is in; a row in none adds nothing.
+        query: What to sum within each group.
+    """
+
+    by: Cells
+    query: OneHot | Dense
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The grouping column and the query's."""
+        return (self.by.column, *self.query.columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """One answer per group."""
+        return (self.by.size, *self.query.shape)
+
+    @property
+    def l2(self) -> float:  # type: ignore[override]
+        """A row is in one group only."""
+        return self.query.l2
+
+    @property
+    def l1(self) -> float:  # type: ignore[override]
+        """A row is in one group only."""
+        return self.query.l1
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        """As the query within the groups."""
+        return self.query.nonnegative
+
+
+@dataclass(frozen=True, slots=True)
+class Stack(Query):
+    """Several queries asked at once, in one pass over the rows, for one charge.
+
+    Args:
+        queries: What to ask; each row's contribution to each is bounded on its own.
+    """
+
+    queries: tuple[Query, ...]
+
+    def __post_init__(self) -> None:
+        if not self.queries or any(isinstance(query, Stack) for query in self.queries):
+            raise SettingError("a stack needs at least one query, and holds no other stack")
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """All columns that any query reads."""
+        return tuple(dict.fromkeys(name for query in self.queries for name in query.columns))
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """All answers, flattened, one after another."""
+        return (sum(query.size for query in self.queries),)
+
+    @property
+    def l2(self) -> float:  # type: ignore[override]
+        """A row may reach every query's bound at once."""
+        return math.sqrt(math.fsum(query.l2**2 for query in self.queries))
+
+    @property
+    def l1(self) -> float:  # type: ignore[override]
+        """A row may reach every query's bound at once."""
+        return math.fsum(query.l1 for query in self.queries)
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        """If all queries are."""
+        return all(query.nonnegative for query in self.queries)
+
+    def parts(self, value: NDArray[np.float64], stddev: float) -> tuple[Answer, ...]:
+        """Cut a flat answer into the queries' answers."""
+        ends = np.cumsum([0, *(query.size for query in self.queries)])
+        return tuple(
+            Answer(value[start:end].reshape(query.shape), stddev)
+            for query, (start, end) in zip(self.queries, pairwise(ends), strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Which values some text columns hold, and how often: those that enough rows share.
+
+    The one question whose answer's size is not public; it is charged as a `Threshold`.
+
+    Args:
+        columns: The columns to look at.
+    """
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Scores for a private choice: how far each marginal is from what is expected, in rows (L1 distance).
+
+    Args:
+        marginals: The candidates.
+        expected: For each candidate, the counts that a model expects, flattened.
+    """
+
+    marginals: tuple[Marginal, ...]
+    expected: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        sizes = [marginal.size for marginal in self.marginals]
+        if not sizes or [len(counts) for counts in self.expected] != sizes:
+            raise SettingError("each marginal needs as many expected counts as it has cells")

@@ -1,0 +1,1 @@
+"""Stage 1: models fitted to noisy answers only."""

@@ -1,0 +1,75 @@
+"""What the door asks of an engine."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from threea.errors import InputError
+
+BATCH_ROWS = 1 << 16
+MAX_ROWS = 1 << 32
+"""With at most 2**30 grid steps a row, sums of so many rows stay within int64."""
+
+RowSum = Callable[[pa.RecordBatch], NDArray[np.int64]]
+
+
+class Backend(Protocol):
+    """An engine that holds a table and can sum over its rows."""
+
+    @property
+    def layout(self) -> pa.Schema:
+        """Names, order and types of the columns: all that is public about the table."""
+        ...
+
+    def sum(self, function: RowSum, columns: Sequence[str]) -> NDArray[np.int64]:
+        """Return the sum of `function` over chunks of the rows, however they are cut."""
+        ...
+
+
+class RowBackend(ABC):
+    """An engine that can also hand over its rows, always in the same order."""
+
+    layout: pa.Schema
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, reading these columns only."""
+
+    def sum(self, function: RowSum, columns: Sequence[str]) -> NDArray[np.int64]:
+        """Add up the chunks' sums in int64."""
+        total: NDArray[np.int64] | None = None
+        rows = 0
+        # A batch without columns would not know how many rows it has.
+        for batch in self.batches(columns or self.layout.names[:1]):
+            rows += batch.num_rows
+            if rows > MAX_ROWS:
+                raise InputError(f"the table has more rows than the {MAX_ROWS:,} whose sums stay exact; split it")
+            part = function(batch)
+            total = part if total is None else total + part
+        return function(self.layout.empty_table().to_batches()[0]) if total is None else total
+
+    def table(self) -> pa.Table:
+        """Return all rows."""
+        return pa.Table.from_batches(self.batches(self.layout.names))
+
+    def count_values(self, column: str) -> Counter[str]:
+        """Return how many rows hold each value, as text."""
+        counts: Counter[str] = Counter()
+        for batch in self.batches([column]):
+            values = batch.column(column)
+            if pa.types.is_dictionary(values.type):
+                values = values.cast(values.type.value_type)
+            found = pc.value_counts(values.cast(pa.string()).drop_null())
+            counts.update(dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True)))
+        return counts
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.layout)} columns)"

@@ -1,0 +1,145 @@
+"""Tables in files, streamed: Parquet (a file or a folder of them) and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from threea.backends.base import BATCH_ROWS, RowBackend
+from threea.errors import InputError
+
+MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
+"""What counts as missing in a CSV file."""
+
+
+class ParquetBackend(RowBackend):
+    """Rows streamed from Parquet.
+
+    Args:
+        path: A file, or a folder of files with the same columns.
+
+    Raises:
+        InputError: It cannot be read as Parquet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow.dataset
+
+        self._dataset: Any = _reading(path, "Parquet", lambda: pyarrow.dataset.dataset(path, format="parquet"))
+        if path.is_dir() and not self._dataset.files:
+            raise InputError(f"{path} holds no Parquet file; name a file or a folder of them")
+        self._path = path
+        self.layout = self._dataset.schema.remove_metadata()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows with little read ahead, so that memory stays bounded."""
+        scan = self._dataset.to_batches(
+            columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1
+        )
+        while (batch := _reading(self._path, "Parquet", lambda: next(scan, None))) is not None:
+            yield batch
+
+
+class CsvBackend(RowBackend):
+    """Rows streamed from CSV: UTF-8, commas, a header line. Types are found by reading the file once.
+
+    Args:
+        path: The file, possibly compressed (.gz).
+
+    Raises:
+        InputError: It cannot be read as CSV.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._names: list[str] = _reading(path, "CSV", self._header)
+        if len(set(self._names)) == len(self._names):
+            candidates = {name: list(_TYPES) for name in self._names}
+            for batch in self.batches(self._names):
+                for name in self._names:
+                    candidates[name] = [kind for kind in candidates[name] if _matches(batch.column(name), kind)]
+            self.layout = pa.schema([(name, _TYPES[kinds[0]][1]) for name, kinds in candidates.items()])
+        else:
+            self.layout = pa.schema([(name, pa.string()) for name in self._names])
+
+    def _header(self) -> list[str]:
+        import pyarrow.csv
+
+        # Only the header line is wanted, so every row may be ragged here.
+        parsing = pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
+        return list(pyarrow.csv.open_csv(self._path, parse_options=parsing).schema.names)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as text; what the text means is the schema's to say."""
+        import pyarrow.csv
+
+        def opened() -> Any:
+            return pyarrow.csv.open_csv(
+                self._path,
+                read_options=pyarrow.csv.ReadOptions(block_size=1 << 23),
+                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(self._names, pa.string()),
+                    include_columns=list(columns),
+                    null_values=MISSING_TEXT,
+                    strings_can_be_null=True,
+                ),
+            )
+
+        reader = _reading(self._path, "CSV", opened)
+        while (batch := _reading(self._path, "CSV", lambda: next(reader, None))) is not None:
+            yield batch
+
+    def table(self) -> pa.Table:
+        """Return all rows, with types instead of text."""
+        return super().table().cast(self.layout)
+
+
+_TYPES: dict[str, tuple[str, pa.DataType]] = {
+    "nothing": (r"^$", pa.null()),
+    "boolean": (r"^(?i:true|false)$", pa.bool_()),
+    "integer": (r"^[+-]?\d{1,18}$", pa.int64()),
+    "real": (r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|nan)$", pa.float64()),
+    "date": (r"^\d{4}-[01]\d-[0-3]\d$", pa.date32()),
+    "datetime": (r"^\d{4}-[01]\d-[0-3]\d[T ][0-2]\d:[0-5]\d(:[0-6]\d(\.\d{1,6})?)?$", pa.timestamp("us")),
+    "text": ("", pa.string()),
+}
+
+
+def _matches(values: pa.Array, kind: str) -> bool:
+    if kind == "text":
+        return True
+    if kind == "nothing":
+        return bool(values.null_count == len(values))
+    return bool(pc.all(pc.match_substring_regex(values, _TYPES[kind][0]), min_count=0).as_py())
+
+
+def _reading(path: Path, kind: str, read: Any) -> Any:
+    """Call `read`, and tell of a failure without a word of the file's content."""
+    problem = None
+    try:
+        return read()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError, OSError, UnicodeDecodeError) as error:
+        problem = _remedy(str(error), error)
+    # Raised out here, the reader's own message is not chained: it may quote a row.
+    raise InputError(f"{path} cannot be read as {kind}: {problem}")
+
+
+def _remedy(message: str, error: BaseException) -> str:
+    for sign, remedy in (
+        ("Empty CSV", "it is empty; give a file with a header line and rows"),
+        ("UTF8", "its text is not UTF-8; convert its encoding"),
+        ("utf-8", "its text is not UTF-8; convert its encoding"),
+        ("Expected", "a row has more or fewer values than the header; mend the file"),
+        ("straddling", "a value spans too much of it; is it a CSV file?"),
+        ("magic bytes", "it has no Parquet footer; is it cut short, or another kind of file?"),
+        ("size is 0 bytes", "it is empty; give a file with rows"),
+        ("No such file", "no such file; check the path"),
+    ):
+        if sign in message:
+            return remedy
+    return f"{type(error).__name__}; is it damaged, or another kind of file?"

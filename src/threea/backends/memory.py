@@ -1,0 +1,26 @@
+"""A table in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from threea.backends.base import BATCH_ROWS, RowBackend
+
+
+class MemoryBackend(RowBackend):
+    """Rows held as an Arrow table.
+
+    Args:
+        table: The rows.
+        layout: Names, order and types to give the synthetic table; the table's own by default.
+    """
+
+    def __init__(self, table: pa.Table, layout: pa.Schema | None = None) -> None:
+        self._table = table
+        self.layout = (layout or table.schema).remove_metadata()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield slices of the table."""
+        yield from self._table.select(list(columns)).to_batches(max_chunksize=BATCH_ROWS)

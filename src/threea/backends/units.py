@@ -1,0 +1,71 @@
+"""At most so many rows of each person: the view of a table that a privacy unit of many rows needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea.backends.base import RowBackend
+from threea.backends.hashing import row_hashes
+
+
+class UnitBackend(RowBackend):
+    """A table in which each unit has at most `max_rows` rows.
+
+    Which rows stay depends on that unit's rows and a key alone, not on their place nor on other units; so adding or
+    removing a unit changes at most `max_rows` rows. Rows without a unit count as one unit together.
+    """
+
+    def __init__(self, backend: RowBackend, unit: str, max_rows: int, key: bytes) -> None:
+        self._backend, self.layout = backend, backend.layout
+        self._units = _codes(backend, unit)
+        priority = np.concatenate(
+            [np.zeros(0, np.uint64), *(row_hashes(batch, key) for batch in backend.batches(self.layout.names))]
+        )
+        order = np.lexsort((priority, self._units))
+        ordered = self._units[order]
+        first = np.searchsorted(ordered, ordered, side="left")
+        self._keep = np.zeros(len(order), np.bool_)
+        self._keep[order[np.arange(len(order)) - first < max_rows]] = True
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that stay."""
+        yield from _filtered(self._backend, columns, self._keep)
+
+    def sampled(self, chosen: NDArray[np.bool_]) -> RowBackend:
+        """Return the view of the units chosen."""
+        return _Filtered(self._backend, self._keep & chosen[self._units])
+
+    @property
+    def units(self) -> int:
+        """How many units there are. Private: for drawing samples inside the door."""
+        return int(self._units.max()) + 1 if len(self._units) else 0
+
+
+class _Filtered(RowBackend):
+    def __init__(self, backend: RowBackend, keep: NDArray[np.bool_]) -> None:
+        self._backend, self.layout, self._keep = backend, backend.layout, keep
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from _filtered(self._backend, columns, self._keep)
+
+
+def _filtered(backend: RowBackend, columns: Sequence[str], keep: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+    start = 0
+    for batch in backend.batches(columns):
+        yield batch.filter(pa.array(keep[start : start + batch.num_rows]))
+        start += batch.num_rows
+
+
+def _codes(backend: RowBackend, unit: str) -> NDArray[np.int64]:
+    """Number the units from 0 up, exactly: no two share a number."""
+    column = pa.chunked_array([batch.column(unit) for batch in backend.batches([unit])])
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)

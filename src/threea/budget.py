@@ -1,0 +1,150 @@
+"""A privacy budget as a value, and the closed forms of Gaussian differential privacy.
+
+mu-GDP (Dong, Roth and Su 2019) is the privacy of telling N(0, 1) from N(mu, 1). Gaussian sums compose in it exactly:
+mu² adds up. So a budget (epsilon, delta) is turned into mu once, shared out by weights, and turned back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from threea.errors import SettingError
+
+
+class Adjacency(StrEnum):
+    """Which two tables count as neighbours."""
+
+    ADD_REMOVE = "add-remove"
+    """One has a privacy unit more than the other."""
+    REPLACE = "replace"
+    """Equally many units, one of them differs."""
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Refuse an epsilon that is no privacy budget.
+
+    Raises:
+        SettingError: Unless 0 < epsilon < infinity.
+    """
+    if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):
+        raise SettingError(f"epsilon ({epsilon}) must be a finite number > 0; 1 is a common choice")
+
+
+def check_delta(delta: float) -> None:
+    """Refuse a delta that is no privacy budget.
+
+    Raises:
+        SettingError: Unless 0 < delta < 1.
+    """
+    if not (isinstance(delta, int | float) and math.isfinite(delta) and 0 < delta < 1):
+        raise SettingError(
+            f"delta ({delta}) must be > 0 and < 1; choose well under one in the number of rows, such as 1e-6"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a release may cost at most: (epsilon, delta)-differential privacy under an adjacency.
+
+    Args:
+        epsilon: Bound on the privacy loss, > 0.
+        delta: Probability with which the bound may fail, in (0, 1).
+        adjacency: ``add-remove`` (default) or ``replace``.
+
+    Raises:
+        SettingError: A value is outside its bounds.
+
+    Example:
+        >>> Budget(1.0, 1e-5).mu
+        0.2680...
+        >>> [round(part.mu ** 2, 4) for part in Budget(1.0, 1e-5).split([3, 1])]
+        [0.0539, 0.018]
+    """
+
+    epsilon: float
+    delta: float = 1e-6
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        try:
+            object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        except ValueError:
+            raise SettingError(f"adjacency ({self.adjacency}) must be add-remove or replace") from None
+
+    @property
+    def mu(self) -> float:
+        """The mu of Gaussian differential privacy that this budget affords."""
+        return mu_from(self.epsilon, self.delta)
+
+    @property
+    def rho(self) -> float:
+        """The zero-concentrated privacy of a Gaussian mechanism that uses up this budget."""
+        return self.mu**2 / 2
+
+    def split(self, weights: Sequence[float]) -> tuple[Budget, ...]:
+        """Share the budget out by weights.
+
+        Guarantees:
+            - The parts, spent on Gaussian mechanisms, compose to the whole: their mu² add up to this mu².
+            - Every part is stated at this budget's delta.
+
+        Args:
+            weights: Positive numbers; a part's mu² is its share of the sum.
+
+        Raises:
+            SettingError: A weight is not a positive number.
+        """
+        if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
+            raise SettingError(f"weights ({list(weights)}) must be positive numbers")
+        shares = [weight / math.fsum(weights) for weight in weights]
+        return tuple(
+            Budget(epsilon_from(self.mu * math.sqrt(share), self.delta), self.delta, self.adjacency)
+            for share in shares
+        )
+
+
+def delta_from(mu: float, epsilon: float) -> float:
+    """Return the delta of mu-GDP at epsilon (Dong, Roth and Su 2019, Corollary 2.13).
+
+    Example:
+        >>> f"{delta_from(0.2880, 1.0):.2e}"
+        '3.07e-05'
+    """
+    from scipy.special import log_ndtr, ndtr
+
+    left, right = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
+    return max(float(ndtr(left) - math.exp(min(epsilon + float(log_ndtr(right)), 0.0))), 0.0)
+
+
+def epsilon_from(mu: float, delta: float) -> float:
+    """Return the epsilon of mu-GDP at delta, rounded up by at most 1e-12 relative."""
+    from scipy.optimize import brentq
+
+    if delta_from(mu, 0.0) <= delta:
+        return 0.0
+    upper = 1.0
+    while delta_from(mu, upper) > delta:
+        upper *= 2
+    root = float(brentq(lambda epsilon: delta_from(mu, epsilon) - delta, 0.0, upper, xtol=1e-15, rtol=1e-13))
+    return root * (1 + 1e-12)
+
+
+def mu_from(epsilon: float, delta: float) -> float:
+    """Return the largest mu whose Gaussian mechanism is (epsilon, delta)-DP, rounded down by 1e-12 relative.
+
+    Example:
+        >>> round(mu_from(1, 1 / 32561), 4), round(mu_from(10, 1 / 32561), 4)
+        (0.288, 2.0893)
+    """
+    from scipy.optimize import brentq
+
+    upper = 1.0
+    while delta_from(upper, epsilon) < delta:
+        upper *= 2
+    root = float(brentq(lambda mu: delta_from(mu, epsilon) - delta, 1e-12, upper, xtol=1e-15, rtol=1e-13))
+    return root * (1 - 1e-12)

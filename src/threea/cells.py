@@ -1,0 +1,119 @@
+"""Cells: a public way to sort a column's values into finitely many boxes, and to draw a value from a box.
+
+A column's cells are, in order: its special values, its bins (or categories), "other" if it is open-ended, and one for
+missing. They are made from the schema or from noisy answers, never from rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64] | NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Categories:
+    """Cells of a column with listed values; encoded values are codes, -1 for missing.
+
+    Example:
+        >>> Categories(column="sex", count=2, missing=True).index(np.array([0, 1, -1, 7]))
+        array([0, 1, 2, 2])
+    """
+
+    column: str
+    count: int
+    """Number of codes, "other" included."""
+    missing: bool
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.count + self.missing
+
+    def index(self, values: Values) -> NDArray[np.int64]:
+        """Return each value's cell, -1 where it has none."""
+        known = (values >= 0) & (values < self.count)
+        return np.where(known, values, self.count if self.missing else -1).astype(np.int64)
+
+    def draw(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return a value from each cell."""
+        return np.where(cells < self.count, cells, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bins:
+    """Cells of a numeric column; encoded values are floats, NaN for missing.
+
+    Example:
+        >>> bins = Bins(column="cost", edges=(1.0, 10.0, 100.0), special=(0.0,), missing=True)
+        >>> bins.index(np.array([0.0, 5.0, 10.0, 1e9, np.nan]))
+        array([0, 1, 2, 2, 3])
+    """
+
+    column: str
+    edges: tuple[float, ...]
+    """Increasing; bin i is from edge i up to, not including, edge i + 1. Values beyond the ends fall in the end bins."""
+    special: tuple[float, ...] = ()
+    missing: bool
+    whole: bool = False
+    """Whether values are whole numbers; the edges then are too."""
+    log: bool = False
+    """Whether values within a bin spread evenly on a log scale."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.special) + len(self.edges) - 1 + self.missing
+
+    def index(self, values: Values) -> NDArray[np.int64]:
+        """Return each value's cell, -1 where it has none."""
+        inner = np.asarray(self.edges[1:-1])
+        cells = np.searchsorted(inner, values, side="right").astype(np.int64) + len(self.special)
+        for position, special in enumerate(self.special):
+            cells[values == special] = position
+        cells[np.isnan(values)] = self.size - 1 if self.missing else -1
+        return cells
+
+    def draw(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return a value from each cell, spread evenly over its bin."""
+        count = len(self.special)
+        bins = np.clip(cells - count, 0, len(self.edges) - 2)
+        lower, upper = np.asarray(self.edges[:-1])[bins], np.asarray(self.edges[1:])[bins]
+        uniform = rng.random(len(cells))
+        if self.whole:
+            values = lower + np.floor(uniform * (upper - lower))
+        elif self.log:
+            values = lower * (upper / lower) ** uniform
+        else:
+            values = lower + (upper - lower) * uniform
+        if self.special:
+            values = np.where(cells < count, np.asarray(self.special)[np.minimum(cells, count - 1)], values)
+        if self.missing:
+            values[cells == self.size - 1] = np.nan
+        return values
+
+
+Cells = Categories | Bins
+
+
+def edges_between(lower: float, upper: float, count: int, *, log: bool, whole: bool) -> tuple[float, ...]:
+    """Return the edges of `count` bins of equal width, or equal ratio, from lower to upper.
+
+    Bins of whole numbers have whole edges, end after `upper`, and hold at least one number each; so there may be fewer.
+
+    Example:
+        >>> edges_between(0, 3, 10, log=False, whole=True)
+        (0.0, 1.0, 2.0, 3.0, 4.0)
+        >>> edges_between(1, 100, 2, log=True, whole=False)
+        (1.0, 10.0, 100.0)
+    """
+    end = upper + 1 if whole else upper
+    spaced = np.geomspace if log else np.linspace
+    edges = spaced(lower, end, int(min(count, end - lower) if whole else count) + 1)
+    if whole:
+        edges = np.unique(np.round(edges))
+    edges[0], edges[-1] = lower, end
+    return tuple(float(edge) for edge in edges)

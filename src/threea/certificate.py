@@ -1,0 +1,56 @@
+"""What was released, under which guarantee, from which events."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Guarantee(StrEnum):
+    """How much a release may claim."""
+
+    PROVEN = "proven"
+    """Every look at the rows went through the door."""
+    CLAIMED = "claimed"
+    """A published method's own accounting; the assumptions say why it is not proven."""
+    NONE = "none"
+    """No claim at all."""
+
+
+def now() -> str:
+    """Return the time, to the second, in UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """The privacy facts of a release, for its recipients."""
+
+    threea_version: str
+    recipe: str
+    settings: dict[str, Any]
+    guarantee: Guarantee
+    epsilon: float
+    """The budget: the release is (epsilon, delta)-differentially private if the guarantee is `proven`."""
+    accounted_epsilon: float
+    """What the accountant says of the events at this delta; at most epsilon if proven."""
+    delta: float
+    adjacency: str
+    unit: str
+    """Whom it protects: a row, or a person named by a column with at most so many rows."""
+    events: list[dict[str, Any]]
+    assumptions: list[str]
+    arithmetic: str = "fixed-point int64, discrete noise"
+    rows: int
+    schema_origin: str
+    schema_sha256: str
+    synthetic_sha256: str = ""
+    created: str = field(default_factory=now)
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON text; infinity is written as text, for JSON has no number for it."""
+        data = {key: str(value) if value == float("inf") else value for key, value in asdict(self).items()}
+        return json.dumps(data, indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,39 @@
+"""Dates and datetimes as whole numbers: days, or microseconds, since 1970-01-01."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from threea.errors import SchemaError
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def from_text(value: Any, kind: str, column: str) -> float:
+    """Read an ISO date or datetime from a schema.
+
+    Example:
+        >>> from_text("1970-01-03", "date", "admitted")
+        2.0
+    """
+    try:
+        moment = datetime.datetime.fromisoformat(str(value)).replace(tzinfo=None)
+    except ValueError:
+        raise SchemaError(
+            f"column {column}: {value!r} must be an ISO {kind}, such as 2020-01-31"
+        ) from None
+    since = moment - _EPOCH
+    return float(since.days) if kind == "date" else float(since // datetime.timedelta(microseconds=1))
+
+
+def to_text(value: float | None, kind: str) -> str:
+    """Write an encoded date or datetime as ISO text.
+
+    Example:
+        >>> to_text(2.0, "date")
+        '1970-01-03'
+    """
+    since = datetime.timedelta(days=value or 0.0) if kind == "date" else datetime.timedelta(microseconds=value or 0.0)
+    moment = _EPOCH + since
+    return moment.date().isoformat() if kind == "date" else moment.isoformat()

@@ -1,0 +1,88 @@
+"""The exception tree.
+
+::
+
+    ThreeaError                  anything this library raises on purpose
+    ├── UserError                a mistake the user can mend; exit code 2, one line, no traceback
+    │   ├── InputError           the data file or frame
+    │   ├── SchemaError          the public description of the table
+    │   ├── SettingError         a flag, an argument or a recipe's setting
+    │   ├── LedgerError          the ledger file
+    │   └── MissingExtra         an optional dependency is not installed
+    ├── BudgetRefused            the privacy budget does not cover the request; exit code 3
+    ├── RowFunctionError         a function of a row failed inside the door; says nothing about the row
+    └── InternalError            a bug of ours; exit code 1
+
+Every message is one line: what was asked, the value, the bound, the remedy. No message holds a value from the table.
+"""
+
+
+class ThreeaError(Exception):
+    """Base of every error raised on purpose."""
+
+    exit_code = 1
+
+
+class UserError(ThreeaError):
+    """A mistake the user can mend."""
+
+    exit_code = 2
+
+
+class InputError(UserError):
+    """The data cannot be read as a table."""
+
+
+class SchemaError(UserError):
+    """The schema is malformed, unconfirmed or does not fit the table."""
+
+
+class SettingError(UserError):
+    """An argument or a setting is outside its bounds."""
+
+
+class LedgerError(UserError):
+    """The ledger cannot be used."""
+
+
+class MissingExtra(UserError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed; pip install 'threea[{extra}]'")
+
+
+class BudgetRefused(ThreeaError):
+    """The privacy budget does not cover what was asked.
+
+    Attributes:
+        requested: Epsilon asked for.
+        spent: Epsilon already spent.
+        left: Epsilon that could still be spent.
+    """
+
+    exit_code = 3
+
+    def __init__(self, what: str, *, requested: float, spent: float, cap: float, remedy: str) -> None:
+        self.what, self.cap, self.remedy = what, cap, remedy
+        self.requested, self.spent, self.left = requested, spent, max(cap - spent, 0.0)
+        super().__init__(
+            f"{what}: requested epsilon {requested:g}, spent {spent:g} of {cap:g}, left {self.left:g}; {remedy}"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep the parts when the error crosses a process boundary."""
+        rebuild = _rebuild_refusal
+        return rebuild, (self.what, self.requested, self.spent, self.cap, self.remedy)
+
+
+def _rebuild_refusal(what: str, requested: float, spent: float, cap: float, remedy: str) -> BudgetRefused:
+    return BudgetRefused(what, requested=requested, spent=spent, cap=cap, remedy=remedy)
+
+
+class RowFunctionError(ThreeaError):
+    """A function of a row failed inside the door; the row is not shown."""
+
+
+class InternalError(ThreeaError):
+    """A bug of ours, never the user's mistake."""

@@ -1,0 +1,200 @@
+"""The 3A framework: Approximate, Adapt, Anonymize.
+
+A query is a bounded function of one row. Its answer is the sum over all rows, plus noise, charged to the ledger.
+Everything else is post-processing.
+
+- **Approximate** the distribution of the private rows: an `Approximation` asks a few such queries and fits a `Model`.
+- **Adapt** the model to the learning task, so that classifiers trained on its samples lose little: an `Adaptation` may
+  ask more, and returns a bent model.
+- **Anonymize**: every question of both stages goes through the door (`anonymize/`), which clips, sums, charges and adds
+  noise. A `Recipe` says which stages to use and how they share the budget; running it gives a `Release`.
+
+A model holds no rows. Sampling from it is free, as often and as much as one likes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea import codec
+from threea.anonymize.accountant import Plan, Step
+from threea.anonymize.discover import SHARE, discover
+from threea.anonymize.discover import steps as discovery_steps
+from threea.anonymize.door import PrivateTable
+from threea.cells import Cells
+from threea.certificate import Guarantee
+from threea.errors import SettingError
+from threea.schema import Chunk, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Noisy counts of a column's cells, for looking at."""
+
+    cells: Cells
+    counts: NDArray[np.float64]
+    stddev: float
+
+
+class Model(Protocol):
+    """A distribution fitted to noisy answers. Holds no rows."""
+
+    @property
+    def rows(self) -> int:
+        """The noisy number of private rows."""
+        ...
+
+    @property
+    def histograms(self) -> Mapping[str, Histogram]:
+        """The noisy answers per column, as far as the model has them."""
+        ...
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
+        """Draw rows: encoded columns by name."""
+        ...
+
+
+class Approximation(Protocol):
+    """Stage 1: fit a model to the private rows."""
+
+    def steps(self, schema: Schema) -> tuple[Step, ...]:
+        """What it will ask, and how it weighs its questions against one another."""
+        ...
+
+    def fit(self, table: PrivateTable, plan: Plan) -> Model:
+        """Ask through the door and fit."""
+        ...
+
+
+class Adaptation(Protocol):
+    """Stage 2: bend a model to the learning task."""
+
+    def steps(self, schema: Schema) -> tuple[Step, ...]:
+        """What it will ask; nothing if it works on samples alone."""
+        ...
+
+    def adapt(self, model: Model, table: PrivateTable, plan: Plan) -> Model:
+        """Return a model whose samples serve the task better."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(ABC):
+    """Which stages to use, and how they share the budget."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    guarantee: ClassVar[Guarantee] = Guarantee.PROVEN
+    assumptions: ClassVar[tuple[str, ...]] = ()
+    """What a `claimed` guarantee takes for granted."""
+
+    @property
+    @abstractmethod
+    def approximate(self) -> Approximation:
+        """Stage 1."""
+
+    @property
+    def adapt(self) -> Adaptation | None:
+        """Stage 2, if any."""
+        return None
+
+    def plan(self, table: PrivateTable) -> Plan:
+        """Price everything the release will ask, before it asks anything."""
+        found = discovery_steps(table.schema)
+        own = self.approximate.steps(table.schema) + (self.adapt.steps(table.schema) if self.adapt else ())
+        scale = (1 - SHARE if found else 1) / sum(step.weight for step in own)
+        own = tuple(dataclasses.replace(step, weight=step.weight * scale) for step in own)
+        return Plan.calibrate(table.budget, (*found, *own), recipe=self.name)
+
+    def run(self, table: PrivateTable, rows: int | None = None, seed: int | None = None) -> Release:
+        """Make a release.
+
+        Guarantees:
+            - All looks at the rows together are (epsilon, delta)-DP, as the table's budget says.
+
+        Cost:
+            The whole budget of the table.
+
+        Args:
+            table: The private table.
+            rows: How many synthetic rows; the noisy number of private ones by default.
+            seed: Makes sampling repeatable. Noise cannot be seeded.
+        """
+        if rows is not None and rows < 1:
+            raise SettingError(f"rows ({rows}) must be at least 1")
+        plan = self.plan(table)
+        if discovery_steps(table.schema):
+            table = discover(table, plan)
+        model = self.approximate.fit(table, plan)
+        if self.adapt:
+            model = self.adapt.adapt(model, table, plan)
+        return Release(
+            recipe=self,
+            plan=plan,
+            model=model,
+            schema=table.schema,
+            layout=table.layout,
+            rows=rows or max(model.rows, 1),
+            seed=int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]),
+            unit=_described_unit(table),
+            unproven=table._unproven,
+        )
+
+
+def _described_unit(table: PrivateTable) -> str:
+    if table.unit.column is None:
+        return "row"
+    return f"all rows of one {table.unit.column}, of which at most {table.unit.max_rows} count"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A model, and the promise under which it was made. Synthetic rows are drawn from it chunk by chunk."""
+
+    recipe: Recipe
+    plan: Plan
+    model: Model
+    schema: Schema
+    layout: pa.Schema
+    rows: int
+    seed: int
+    unit: str
+    unproven: tuple[str, ...] = ()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """`proven`, unless the recipe or what happened says less."""
+        if self.recipe.guarantee is Guarantee.PROVEN and self.unproven:
+            return Guarantee.NONE
+        return self.recipe.guarantee
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Draw the synthetic rows, the same ones each time."""
+        for start in range(0, self.rows, CHUNK_ROWS):
+            rng = np.random.default_rng([self.seed, start])
+            chunk = self.model.sample(min(CHUNK_ROWS, self.rows - start), rng)
+            yield codec.decode(chunk, self.schema, self.layout, first_row=start)
+
+    @property
+    def table(self) -> pa.Table:
+        """All synthetic rows, as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.batches(), schema=self.layout)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The recipe's settings."""
+        return dataclasses.asdict(self.recipe)

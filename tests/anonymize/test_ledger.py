@@ -1,0 +1,708 @@
+"""The ledger: caps hold under races, nothing is refunded by a crash, a bad file is refused in one line."""
+
+import math
+import multiprocessing
+import os
+import pickle
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threea.anonymize import ledger as module
+from threea.anonymize.ledger import Ledger
+from threea.errors import BudgetRefused, InternalError, LedgerError, SettingError
+
+SOURCE = Path(module.__file__).parents[2]
+EVENT = {"event": "Gaussian", "noise_multiplier": 4.0}
+PLAN = [("count", EVENT, 1), ("step", EVENT, 3)]
+
+
+def rows_of(name):
+    return lambda key: f"{key.hex()}/{name}"
+
+
+def reserve(ledger, epsilon=1.0, dataset="d"):
+    return ledger.reserve(dataset, epsilon=epsilon, delta=1e-6, lines=PLAN, recipe="labeltree")
+
+
+def spent(ledger, dataset="d"):
+    return next(row.spent for row in ledger.datasets() if row.name == dataset)
+
+
+def filled(path):
+    """Leave a closed ledger with three releases, all in the main file."""
+    with Ledger(path) as ledger:
+        ledger.register("d", rows_of("d"), cap=10.0)
+        for _ in range(3):
+            ledger.charge(reserve(ledger), "count")
+    return path
+
+
+def refusal(path):
+    """Return the message of a refused opening, having checked that it is one line and hides SQLite."""
+    with pytest.raises(LedgerError) as caught:
+        Ledger(path).close()
+    shown = "".join(traceback.format_exception_only(caught.value))
+    assert shown.count("\n") == 1
+    assert "sqlite3." not in "".join(traceback.format_exception(caught.value)).replace("sqlite3.connect(", "")
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert ";" in str(caught.value), "a remedy follows the semicolon"
+    return str(caught.value)
+
+
+def run(script, *args, check=True):
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-c", script, *map(str, args)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=check)
+
+
+@pytest.fixture
+def ledger():
+    with Ledger() as opened:
+        opened.register("d", rows_of("d"))
+        yield opened
+
+
+# --- what is written ---------------------------------------------------------------------------------------
+
+
+def test_a_release_and_its_charges_are_listed_as_made(tmp_path):
+    before = datetime.now(UTC)
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.register("d", rows_of("d"), cap=5.0)
+        first, second = reserve(ledger, 1.0), reserve(ledger, 2.0)
+        ledger.charge(first, "step")
+        ledger.charge(second, "count")
+        ledger.charge(first, "step")
+        (dataset,) = ledger.datasets()
+        releases, charges = ledger.releases("d"), ledger.charges(first)
+        assert ledger.releases() == releases
+        assert ledger.releases("other") == []
+    assert (dataset.name, dataset.cap, dataset.spent, dataset.releases) == ("d", 5.0, 3.0, 2)
+    assert dataset.delta == pytest.approx(2e-6)
+    assert [(r.id, r.recipe, r.epsilon, r.delta, r.charged, r.planned) for r in releases] == [
+        (first, "labeltree", 1.0, 1e-6, 2, 4),
+        (second, "labeltree", 2.0, 1e-6, 1, 4),
+    ]
+    assert [(c.seq, c.line, c.number, c.event, c.epsilon) for c in charges] == [
+        (1, "step", 1, EVENT, 3.0),
+        (3, "step", 2, EVENT, 3.0),
+    ]
+    for stamp in (dataset.created, releases[0].created, charges[0].created):
+        assert abs((datetime.fromisoformat(stamp) - before).total_seconds()) < 60
+
+
+def test_a_charge_is_in_the_file_when_the_call_returns(tmp_path):
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.register("d", rows_of("d"))
+        release = reserve(ledger)
+        other = sqlite3.connect(tmp_path / "l.db")
+        try:
+            for made in range(1, 4):
+                ledger.charge(release, "step")
+                assert other.execute("SELECT COUNT(*) FROM charges").fetchone() == (made,)
+            assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        finally:
+            other.close()
+        assert ledger._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+
+
+def test_a_line_is_charged_as_often_as_reserved_and_no_more(ledger):
+    release = reserve(ledger)
+    for _ in range(3):
+        ledger.charge(release, "step")
+    with pytest.raises(InternalError, match="all 3 times"):
+        ledger.charge(release, "step")
+    with pytest.raises(InternalError, match="no line 'other'"):
+        ledger.charge(release, "other")
+    with pytest.raises(InternalError, match="no line 'step'"):
+        ledger.charge("feedfeedfeedfeed", "step")
+    assert [row.line for row in ledger.charges(release)] == ["step"] * 3
+
+
+@pytest.mark.parametrize("lines", [[("a", EVENT, 1), ("a", EVENT, 1)], [("a", EVENT, 0)]])
+def test_a_malformed_plan_is_a_bug_and_reserves_nothing(ledger, lines):
+    with pytest.raises(InternalError):
+        ledger.reserve("d", epsilon=1.0, delta=0.0, lines=lines)
+    assert ledger.releases() == []
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.0, 0.0), (-1.0, 0.0), (math.nan, 0.0), (1, -0.1), (1, 1.1), (1, math.nan)]
+)
+def test_a_negative_or_missing_price_is_refused(ledger, epsilon, delta):
+    with pytest.raises(SettingError, match="epsilon"):
+        ledger.reserve("d", epsilon=epsilon, delta=delta, lines=PLAN)
+    assert ledger.releases() == []
+
+
+@pytest.mark.parametrize("table", ["fingerprints", "releases", "lines", "charges"])
+@pytest.mark.parametrize("act", ["UPDATE {} SET rowid = rowid", "DELETE FROM {}"])
+def test_rows_cannot_be_changed_or_deleted(tmp_path, table, act):
+    connection = sqlite3.connect(filled(tmp_path / "l.db"))
+    try:
+        rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(act.format(table))
+        assert rows
+        assert connection.execute(f"SELECT * FROM {table}").fetchall() == rows
+    finally:
+        connection.close()
+
+
+# --- names, fingerprints, caps -----------------------------------------------------------------------------
+
+
+def test_the_same_rows_under_another_name_are_noticed(tmp_path):
+    filled(tmp_path / "l.db")
+    with Ledger(tmp_path / "l.db") as ledger:
+        with pytest.raises(LedgerError, match=r"under the name 'd'; use --dataset d$"):
+            ledger.register("e", rows_of("d"))
+        assert [row.name for row in ledger.datasets()] == ["d"]
+
+
+def test_a_table_that_grew_keeps_its_name_and_every_fingerprint(ledger):
+    ledger.register("d", rows_of("grown"))
+    for rows in ("d", "grown"):
+        ledger.register("d", rows_of(rows))
+        with pytest.raises(LedgerError, match="'d'"):
+            ledger.register("e", rows_of(rows))
+
+
+def test_the_fingerprint_key_is_random_secret_and_kept(tmp_path):
+    seen = []
+    for name in ("a.db", "a.db", "b.db"):
+        with Ledger(tmp_path / name) as ledger:
+            ledger.register("d", lambda key: seen.append(key) or "rows")
+            assert seen[-1].hex() not in repr(ledger)
+    assert [len(key) for key in seen] == [32, 32, 32]
+    assert seen[0] == seen[1] != seen[2]
+    assert (tmp_path / "a.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_failing_fingerprint_enters_nothing(ledger):
+    def fail(key):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ledger.register("e", fail)
+    assert [row.name for row in ledger.datasets()] == ["d"]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x00", "\x1b[31m", "\ud800", "x" * 201])
+def test_a_name_that_does_not_fit_a_line_is_refused(ledger, name):
+    with pytest.raises(SettingError) as caught:
+        ledger.register(name, rows_of("x"))
+    assert str(caught.value).isprintable()
+    assert len(ledger.datasets()) == 1
+
+
+def test_a_long_or_foreign_name_is_fine(ledger):
+    for name in ("x" * 200, "Klinik Süd, Patienten 2024", "'; DROP TABLE releases; --"):
+        ledger.register(name, rows_of(name), cap=1.0)
+        reserve(ledger, dataset=name)
+        assert spent(ledger, name) == 1.0
+
+
+def test_an_unregistered_dataset_is_a_bug(ledger):
+    with pytest.raises(InternalError, match="registered"):
+        reserve(ledger, dataset="e")
+
+
+@pytest.mark.parametrize("cap", [0.0, -1.0, math.inf, math.nan])
+def test_a_cap_must_be_finite_and_positive(ledger, cap):
+    with pytest.raises(SettingError, match="cap"):
+        ledger.register("d", rows_of("d"), cap=cap)
+    assert ledger.datasets()[0].cap is None
+
+
+def test_a_cap_can_be_set_and_lowered_never_raised(ledger):
+    caps = []
+    for cap in (None, 5.0, None, 5.0, 3.0):
+        ledger.register("d", rows_of("d"), cap=cap)
+        caps.append(ledger.datasets()[0].cap)
+    assert caps == [None, 5.0, 5.0, 5.0, 3.0]
+    with pytest.raises(LedgerError, match="at 3, asked for 4; a cap can only be lowered"):
+        ledger.register("d", rows_of("more"), cap=4.0)
+    assert ledger.datasets()[0].cap == 3.0
+    ledger.register("e", rows_of("more"))  # the refusal above did not keep the fingerprint either
+
+
+def test_a_refusal_says_requested_spent_left_and_reserves_nothing(ledger):
+    ledger.register("d", rows_of("d"), cap=2.0)
+    reserve(ledger, 1.5)
+    with pytest.raises(
+        BudgetRefused, match=r"requested epsilon 1, spent 1\.5 of 2, left 0\.5; ask for"
+    ) as caught:
+        reserve(ledger, 1.0)
+    assert (caught.value.requested, caught.value.spent, caught.value.left) == (1.0, 1.5, 0.5)
+    assert len(ledger.releases()) == 1
+    reserve(ledger, 0.5)
+    with pytest.raises(BudgetRefused, match="no release from it can follow"):
+        reserve(ledger, 0.1)
+
+
+def test_rounding_refuses_nothing_that_fits_and_not_a_hair_more_is_passed(ledger):
+    assert 0.1 + 0.2 > 0.3
+    ledger.register("d", rows_of("d"), cap=0.3)
+    reserve(ledger, 0.1)
+    reserve(ledger, 0.2)
+    with pytest.raises(BudgetRefused):
+        reserve(ledger, 1e-8)
+
+
+def test_caps_are_per_dataset(ledger):
+    ledger.register("d", rows_of("d"), cap=1.0)
+    ledger.register("e", rows_of("e"), cap=1.0)
+    reserve(ledger, dataset="d")
+    reserve(ledger, dataset="e")
+    assert (spent(ledger, "d"), spent(ledger, "e")) == (1.0, 1.0)
+
+
+def test_rows_handed_out_need_a_dataset_without_a_cap_and_end_it(ledger):
+    ledger.register("capped", rows_of("e"), cap=5.0)
+    with pytest.raises(BudgetRefused):
+        reserve(ledger, math.inf, dataset="capped")
+    ledger.charge(reserve(ledger, math.inf), "count")
+    reserve(ledger, 1.0)
+    assert spent(ledger) == math.inf
+    assert ledger.charges(ledger.releases("d")[0].id)[0].epsilon == math.inf
+    ledger.register("d", rows_of("d"), cap=100.0)
+    with pytest.raises(BudgetRefused, match="left 0"):
+        reserve(ledger, 0.1)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("reserve"), st.floats(1e-6, 3.0)),
+            st.tuples(st.just("cap"), st.floats(1e-3, 6.0)),
+        ),
+        max_size=25,
+    )
+)
+def test_reservations_never_pass_the_cap_whatever_is_asked(requests):
+    cap, total = 5.0, 0.0
+    with Ledger() as ledger:
+        ledger.register("d", rows_of("d"), cap=cap)
+        for act, value in requests:
+            if act == "cap":
+                if value > cap:
+                    with pytest.raises(LedgerError):
+                        ledger.register("d", rows_of("d"), cap=value)
+                else:
+                    ledger.register("d", rows_of("d"), cap=value)
+                    cap = value
+            else:
+                try:
+                    reserve(ledger, value)
+                except BudgetRefused:
+                    assert total + value > cap
+                else:
+                    total += value
+                    assert total <= cap * (1 + 2e-9)
+            assert spent(ledger) == pytest.approx(total)
+
+
+# --- processes, threads, crashes ---------------------------------------------------------------------------
+
+RACER = """
+import sys
+from threea.anonymize.ledger import Ledger
+from threea.errors import BudgetRefused
+print("ready", flush=True)
+sys.stdin.readline()
+with Ledger(sys.argv[1]) as ledger:
+    ledger.register("d", lambda key: "rows", cap=5.0)
+    try:
+        release = ledger.reserve("d", epsilon=1.0, delta=0.0, lines=[("a", {}, 1)])
+        ledger.charge(release, "a")
+        print("passed")
+    except BudgetRefused:
+        print("refused")
+"""
+
+
+def test_twenty_racing_processes_never_overspend(tmp_path):
+    """All twenty make, register and reserve at once, on a file that did not exist."""
+    command = [sys.executable, "-c", RACER, str(tmp_path / "l.db")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    racers = [subprocess.Popen(command, env=environment, text=True, **pipes) for _ in range(20)]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    ends = [racer.communicate(timeout=120) for racer in racers]
+    assert [errors for _, errors in ends] == [""] * 20
+    assert sorted(said for said, _ in ends) == ["passed\n"] * 5 + ["refused\n"] * 15
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert spent(ledger) == 5.0
+        assert [row.charged for row in ledger.releases()] == [1] * 5
+
+
+def test_threads_may_share_a_ledger(tmp_path):
+    ends = []
+
+    def ask():
+        for _ in range(5):
+            try:
+                reserve(ledger)
+                ends.append("passed")
+            except BudgetRefused:
+                ends.append("refused")
+
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.register("d", rows_of("d"), cap=10.0)
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert spent(ledger) == 10.0
+    assert sorted(ends) == ["passed"] * 10 + ["refused"] * 30
+
+
+FORK = """
+import os, sys
+from threea.anonymize.ledger import Ledger
+from threea.errors import LedgerError
+def reserve(ledger): return ledger.reserve("d", epsilon=1.0, delta=0.0, lines=[])
+memory, ledger = Ledger(), Ledger(sys.argv[1])
+for one in (memory, ledger):
+    one.register("d", lambda key: "rows")
+reserve(ledger)
+ready, closed = os.pipe(), os.pipe()
+if os.fork() == 0:
+    try:
+        reserve(memory)
+    except LedgerError as error:
+        assert "belongs to the process" in str(error)
+        reserve(ledger)
+    os.write(ready[1], b".")
+    os.read(closed[0], 1)
+    reserve(ledger)
+    os._exit(0)
+os.read(ready[0], 1)
+ledger.close()
+os.write(closed[1], b".")
+assert os.wait()[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_loses_nothing_when_its_parent_closes(tmp_path):
+    """An inherited connection holds no locks: the parent's close would delete the log the child writes to."""
+    run(FORK, tmp_path / "l.db")
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert spent(ledger) == 3.0
+
+
+def _spend(path, log):
+    acknowledged = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    ledger = Ledger(path)
+    ledger.register("d", lambda key: "rows")
+    while True:
+        release = ledger.reserve("d", epsilon=1.0, delta=0.0, lines=[("step", EVENT, 4)])
+        os.write(acknowledged, f"reserved {release}\n".encode())
+        for _ in range(4):
+            ledger.charge(release, "step")
+            os.write(acknowledged, f"charged {release}\n".encode())
+
+
+def _check_after_kill(path, log, spent_before, kills):
+    """Check that all acknowledged acts are there, and beyond them at most the one each kill cut short."""
+    with Ledger(path) as ledger:
+        rows = ledger.releases()
+        total = sum(row.spent for row in ledger.datasets())
+    raw = sqlite3.connect(path)
+    assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    raw.close()
+    acts = log.read_text().splitlines() if log.exists() else []
+    made = [f"reserved {row.id}" for row in rows] + [
+        f"charged {row.id}" for row in rows for _ in range(row.charged)
+    ]
+    assert Counter(acts) <= Counter(made)
+    assert len(made) <= len(acts) + kills
+    assert total == len(rows) >= spent_before
+    return total, len(acts)
+
+
+def _storm(folder, report):
+    """Kill sixty spenders at random points; a fresh ledger every tenth, so that some die while making it."""
+    chance, acknowledged, total = random.Random(20240607), 0, 0
+    try:
+        for kill in range(60):
+            path, log = folder / f"{kill // 10}.db", folder / f"{kill // 10}.log"
+            total = total if kill % 10 else 0
+            child = os.fork()
+            if child == 0:
+                _spend(path, log)
+            time.sleep(chance.uniform(0.0, 0.15))
+            os.kill(child, signal.SIGKILL)
+            assert os.waitpid(child, 0)[1] == signal.SIGKILL
+            total, acts = _check_after_kill(path, log, total, kill % 10 + 1)
+            acknowledged += acts if kill % 10 == 9 else 0
+        report.write_text(f"60 {acknowledged}")
+    except BaseException:
+        report.write_text(traceback.format_exc())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_killed_process_never_loses_or_refunds_what_was_acknowledged(tmp_path):
+    # A fresh process forks the spenders, for a test runner has threads that a fork would cut.
+    process = multiprocessing.get_context("spawn").Process(
+        target=_storm, args=(tmp_path, tmp_path / "report")
+    )
+    process.start()
+    process.join(100)
+    assert process.exitcode == 0
+    report = (tmp_path / "report").read_text()
+    assert report.startswith("60 "), report
+    assert int(report.split()[1]) > 100, "the kills must fall amid work, not before it"
+
+
+# --- files -------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_reopens_with_everything_in_it(tmp_path):
+    filled(tmp_path / "l.db")
+    with Ledger(str(tmp_path / "l.db")) as ledger:
+        applied = ledger._connection.execute("SELECT name FROM migrations").fetchall()
+        assert spent(ledger) == 3.0
+        assert ledger.datasets()[0].cap == 10.0
+    assert [name for (name,) in applied] == list(module.MIGRATIONS)
+    assert os.listdir(tmp_path) == ["l.db"]
+
+
+def test_a_later_migration_is_applied_once_and_an_older_threea_then_refuses(tmp_path, monkeypatch):
+    filled(tmp_path / "l.db")
+    with monkeypatch.context() as newer:
+        newer.setitem(module.MIGRATIONS, "9999-note", ("ALTER TABLE datasets ADD COLUMN note TEXT",))
+        for _ in range(2):
+            with Ledger(tmp_path / "l.db") as ledger:
+                assert ledger._connection.execute("SELECT name, note FROM datasets").fetchall() == [
+                    ("d", None)
+                ]
+    assert "made by a newer threea" in refusal(tmp_path / "l.db")
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+    filled(tmp_path / "l.db")
+    with monkeypatch.context() as broken:
+        broken.setitem(module.MIGRATIONS, "9999-broken", ("CREATE TABLE half (x)", "CREATE TABLE half (x)"))
+        refusal(tmp_path / "l.db")
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert ledger._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'half'").fetchall() == []
+        assert spent(ledger) == 3.0
+
+
+@pytest.mark.parametrize("size", [5, 100, 4096, 100_000])
+def test_random_bytes_are_not_a_ledger(tmp_path, size):
+    content = random.Random(size).randbytes(size)
+    (tmp_path / "l.db").write_bytes(content)
+    message = refusal(tmp_path / "l.db")
+    assert message.startswith(f"ledger {tmp_path / 'l.db'} is not a threea ledger; ")
+    assert (tmp_path / "l.db").read_bytes() == content
+
+
+def test_another_programs_database_is_refused_and_left_alone(tmp_path):
+    connection = sqlite3.connect(tmp_path / "l.db")
+    connection.execute("CREATE TABLE releases (x)")
+    connection.close()
+    content = (tmp_path / "l.db").read_bytes()
+    assert "is not a threea ledger" in refusal(tmp_path / "l.db")
+    assert (tmp_path / "l.db").read_bytes() == content
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_truncated_ledger_is_damaged(tmp_path, share):
+    filled(tmp_path / "l.db")
+    os.truncate(tmp_path / "l.db", int((tmp_path / "l.db").stat().st_size * share))
+    assert "is damaged; restore it from a backup" in refusal(tmp_path / "l.db")
+
+
+def test_a_ledger_with_any_page_overwritten_is_refused(tmp_path):
+    content = filled(tmp_path / "l.db").read_bytes()
+    pages = len(content) // 4096
+    assert pages > 5
+    for page in range(pages):
+        start = page * 4096
+        flipped = bytes(byte ^ 0xFF for byte in content[start : start + 256])
+        (tmp_path / "bad.db").write_bytes(content[:start] + flipped + content[start + 256 :])
+        assert f"ledger {tmp_path / 'bad.db'} is " in refusal(tmp_path / "bad.db")
+
+
+def test_a_flipped_byte_anywhere_never_shows_a_traceback(tmp_path):
+    """Not every flip can be noticed; those that are must be a LedgerError, here or when the rows are read."""
+    content, chance, noticed = bytearray(filled(tmp_path / "l.db").read_bytes()), random.Random(7), []
+    used = [place for place, byte in enumerate(content) if byte]
+    for place in chance.sample(used, 300):
+        bad = content.copy()
+        bad[place] ^= 1 << chance.randrange(8)
+        (tmp_path / "bad.db").write_bytes(bad)
+        try:
+            with Ledger(tmp_path / "bad.db") as ledger:
+                ledger.datasets()
+                for row in ledger.releases():
+                    ledger.charges(row.id)
+        except LedgerError as error:
+            noticed.append(str(error))
+    assert len(noticed) > 20
+    assert all(message.isprintable() for message in noticed)
+
+
+def test_a_folder_a_device_or_a_missing_folder_is_refused(tmp_path):
+    assert "is a folder; give the path of a file" in refusal(tmp_path)
+    assert "is a folder" in refusal("")
+    assert "its folder does not exist; make" in refusal(tmp_path / "missing" / "l.db")
+    filled(tmp_path / "l.db")
+    assert "its folder does not exist; make" in refusal(tmp_path / "l.db" / "l.db")
+    assert "not a regular file" in refusal("/dev/null")
+    assert "cannot be made" in refusal("a\0b")
+    assert "cannot be made" in refusal(tmp_path / ("x" * 300))
+    assert "'a\\nb" in refusal("a\nb/l.db")
+    assert os.listdir(tmp_path) == ["l.db"]
+
+
+UNPRIVILEGED = """
+import os, sys
+from threea.anonymize.ledger import Ledger
+from threea.errors import LedgerError
+if os.geteuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+for path in sys.argv[1:]:
+    try:
+        Ledger(path)
+        print("opened")
+    except LedgerError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid"), reason="no permissions of this kind on this system")
+def test_a_read_only_ledger_or_folder_is_refused_at_opening():
+    """As an unprivileged user, for permissions do not bind root."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        filled(folder / "read-only.db").chmod(0o444)
+        filled(folder / "boxed-in.db").chmod(0o666)
+        folder.chmod(0o555)
+        paths = [folder / name for name in ("read-only.db", "boxed-in.db", "new.db")]
+        first, second, third = run(UNPRIVILEGED, *paths).stdout.splitlines()
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+    assert first == f"ledger {paths[0]} {module._READ_ONLY}"
+    assert second == f"ledger {paths[1]} {module._READ_ONLY}"
+    assert third == f"ledger {paths[2]} cannot be made (Permission denied); give another path"
+
+
+def test_a_file_the_system_says_is_read_only_is_refused(tmp_path, monkeypatch):
+    filled(tmp_path / "l.db")
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    assert "cannot be written; make the file and its folder writable" in refusal(tmp_path / "l.db")
+
+
+def test_a_ledger_that_turns_read_only_or_full_refuses_and_reserves_nothing(tmp_path):
+    with Ledger(filled(tmp_path / "l.db")) as ledger:
+        ledger._connection.execute("PRAGMA query_only = ON")
+        with pytest.raises(LedgerError, match="cannot be written; make"):
+            reserve(ledger)
+        ledger._connection.execute("PRAGMA query_only = OFF")
+        ledger._connection.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(LedgerError, match="the disk is full; free"):
+            ledger.reserve("d", epsilon=1.0, delta=0.0, lines=[("x" * 100_000, EVENT, 1)])
+        assert spent(ledger) == 3.0
+        ledger._connection.execute("PRAGMA max_page_count = 10000")
+        reserve(ledger)
+        assert spent(ledger) == 4.0
+
+
+def test_a_ledger_locked_for_too_long_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_BUSY_SECONDS", 0.2)
+    holder = sqlite3.connect(filled(tmp_path / "l.db"), isolation_level=None)
+    try:
+        holder.execute("BEGIN IMMEDIATE")
+        assert "was locked by another process" in refusal(tmp_path / "l.db")
+    finally:
+        holder.close()
+
+
+def test_the_change_to_write_ahead_logging_waits_for_a_writer(tmp_path):
+    """SQLite itself gives up at once here, whatever its timeout."""
+    writer, opener = (
+        sqlite3.connect(tmp_path / "l.db", isolation_level=None, check_same_thread=False) for _ in range(2)
+    )
+    writer.execute("CREATE TABLE t (x)")
+    writer.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.3, writer.close)
+    timer.start()
+    try:
+        assert module._write_ahead(opener) == "wal"
+    finally:
+        timer.join()
+        opener.close()
+
+
+def test_a_ledger_that_vanished_does_not_come_back_empty(tmp_path):
+    with Ledger(filled(tmp_path / "l.db")) as ledger:
+        ledger._disconnect()  # as around a fork
+        (tmp_path / "l.db").unlink()
+        with pytest.raises(LedgerError, match="check that it is there"):
+            reserve(ledger)
+    assert os.listdir(tmp_path) == []
+
+
+# --- the object --------------------------------------------------------------------------------------------
+
+
+def test_pickling_reopens_the_file_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with Ledger("l.db") as ledger:
+        ledger.register("d", rows_of("d"))
+        reserve(ledger)
+        assert (ledger.path, repr(ledger)) == ("l.db", "Ledger(l.db)")
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        with pickle.loads(pickle.dumps(ledger)) as copy:
+            assert copy._connection is not ledger._connection
+            reserve(copy)
+        assert spent(ledger) == 2.0
+
+
+def test_a_ledger_in_memory_cannot_be_pickled(ledger):
+    with pytest.raises(TypeError, match="in memory belongs to one process"):
+        pickle.dumps(ledger)
+    assert repr(ledger) == "Ledger(in memory)"
+
+
+def test_a_closed_ledger_cannot_be_used(tmp_path):
+    ledger = Ledger(tmp_path / "l.db")
+    ledger.close()
+    ledger.close()
+    with pytest.raises(InternalError, match="closed"):
+        ledger.datasets()
+
+
+def test_the_ledger_itself_needs_only_the_standard_library():
+    script = "import sys; old = {*sys.modules}; import threea.anonymize.ledger; print(*{*sys.modules} - old)"
+    tops = {name.split(".")[0] for name in run(script).stdout.split()}
+    assert "sqlite3" in tops
+    assert tops - set(sys.stdlib_module_names) == {"threea"}
