@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from threea.budget import Adjacency, Budget
     from threea.framework import Recipe, Release
     from threea.schema import Column, Kind, Schema
-    from threea.synthesis import save, synthesize
+    from threea.synthesis import synthesize
 
 __all__ = [
     "Adjacency",
@@ -30,7 +30,6 @@ __all__ = [
     "hospital",
     "open_table",
     "recipes",
-    "save",
     "synthesize",
 ]
 
@@ -46,7 +45,6 @@ _HOMES = {
     "hospital": "threea.hospital",
     "open_table": "threea.anonymize.opening",
     "recipes": "threea.recipes",
-    "save": "threea.synthesis",
     "synthesize": "threea.synthesis",
 }
 

@@ -15,21 +15,25 @@ A model holds no rows. Sampling from it is free, as often and as much as one lik
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from threea import codec
+import threea
+from threea import codec, publish
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.discover import SHARE, discover
 from threea.anonymize.discover import steps as discovery_steps
 from threea.anonymize.door import PrivateTable
 from threea.cells import Cells
-from threea.certificate import Guarantee
+from threea.certificate import Certificate, Guarantee
 from threea.errors import SettingError
 from threea.schema import Chunk, Schema
 
@@ -150,6 +154,7 @@ class Recipe(ABC):
             seed=int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]),
             unit=_described_unit(table),
             unproven=table._unproven,
+            restore=table._restore,
         )
 
 
@@ -172,6 +177,7 @@ class Release:
     seed: int
     unit: str
     unproven: tuple[str, ...] = ()
+    restore: Callable[[Any], Any] = lambda table: table
 
     @property
     def guarantee(self) -> Guarantee:
@@ -195,6 +201,32 @@ class Release:
         return pa.Table.from_batches(self.batches(), schema=self.layout)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The recipe's settings."""
-        return dataclasses.asdict(self.recipe)
+    def frame(self) -> Any:
+        """All synthetic rows, as the kind of table that came in: pandas, polars or Arrow."""
+        return self.restore(self.table)
+
+    def certificate(self, synthetic_sha256: str = "") -> Certificate:
+        """State what was released, under which guarantee, from which events."""
+        budget = self.plan.budget
+        proven = self.guarantee is Guarantee.PROVEN
+        return Certificate(
+            threea_version=threea.__version__,
+            recipe=self.recipe.name,
+            settings=dataclasses.asdict(self.recipe),
+            guarantee=self.guarantee,
+            epsilon=budget.epsilon,
+            accounted_epsilon=self.plan.epsilon if proven else float("inf"),
+            delta=budget.delta,
+            adjacency=budget.adjacency,
+            unit=self.unit,
+            events=[line.to_json() for line in self.plan.lines],
+            assumptions=[*self.recipe.assumptions, *self.unproven],
+            rows=self.rows,
+            schema_origin=self.schema.origin,
+            schema_sha256=hashlib.sha256(self.schema.to_toml().encode()).hexdigest(),
+            synthetic_sha256=synthetic_sha256,
+        )
+
+    def save(self, out: str | PathLike[str], form: str = "parquet") -> list[Path]:
+        """Write synthetic rows, certificate, report and schema to a new folder; return the files made."""
+        return publish.write(self, out, form)

@@ -115,7 +115,7 @@ class PrivateTable:
     Made by `open_table`. `schema`, `layout`, `budget` and `unit` are public facts.
     """
 
-    __slots__ = ("_accept_unproven", "_backend", "_key", "_noise", "_till", "budget", "layout", "schema", "unit")
+    __slots__ = ("_accept_unproven", "_backend", "_key", "_noise", "_restore", "_till", "budget", "layout", "schema", "unit")
 
     def __init__(
         self,
@@ -127,9 +127,10 @@ class PrivateTable:
         unit: Unit,
         accept_unproven: bool,
         key: bytes,
+        restore: Callable[[pa.Table], Any],
     ) -> None:
         self._backend, self._till, self._noise, self._key = backend, till, noise, key
-        self._accept_unproven = accept_unproven
+        self._accept_unproven, self._restore = accept_unproven, restore
         self.schema, self.layout, self.budget, self.unit = schema, backend.layout, till.budget, unit
 
     def __repr__(self) -> str:
@@ -351,6 +352,7 @@ class PrivateTable:
             unit=self.unit,
             accept_unproven=self._accept_unproven,
             key=self._key,
+            restore=self._restore,
         )
 
 

@@ -66,7 +66,7 @@ def open_table(
         >>> table
         PrivateTable(15 columns, Budget(epsilon=1.0, delta=1e-06, adjacency=<Adjacency.ADD_REMOVE: 'add-remove'>), Unit(column=None, max_rows=1))
     """
-    backend = data if _only_sums(data) else open_backend(data)[0]
+    backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data)
     privacy_unit = Unit(unit, max_rows_per_unit)
     described = _described(backend.layout, schema, target, unit)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
@@ -88,6 +88,7 @@ def open_table(
         unit=privacy_unit,
         accept_unproven=accept_unproven,
         key=key,
+        restore=restore,
     )
 
 

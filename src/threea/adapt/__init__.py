@@ -1,1 +1,0 @@
-"""Stage 2: bend the model to the learning task."""

@@ -1,0 +1,55 @@
+"""For tests: noise that is silent or seeded. A release made with either is stamped `guarantee: none`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.noise import Integers
+
+
+class SilentNoise:
+    """Adds nothing, chooses the best, and draws every unit into a sample."""
+
+    secure = False
+
+    def gaussian(self, sums: Integers, scale: float) -> Integers:
+        """Return the exact sums."""
+        return sums
+
+    def laplace(self, sums: Integers, scale: float) -> Integers:
+        """Return the exact sums."""
+        return sums
+
+    def choose(self, scores: Integers, scale: float) -> int:
+        """Return the first of the highest scores."""
+        return int(np.argmax(scores))
+
+    def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
+        """Return true always."""
+        return np.ones(size, np.bool_)
+
+
+class SeededNoise:
+    """Repeatable noise of the right size, from floating point: for statistical tests with a fixed seed."""
+
+    secure = False
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def gaussian(self, sums: Integers, scale: float) -> Integers:
+        """Add rounded Gaussian noise."""
+        return sums + np.round(self._rng.normal(0.0, scale, sums.shape)).astype(np.int64)
+
+    def laplace(self, sums: Integers, scale: float) -> Integers:
+        """Add rounded Laplace noise."""
+        return sums + np.round(self._rng.laplace(0.0, scale, sums.shape)).astype(np.int64)
+
+    def choose(self, scores: Integers, scale: float) -> int:
+        """Choose by the exponential mechanism."""
+        return int(np.argmax(scores + self._rng.gumbel(0.0, scale, scores.shape)))
+
+    def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
+        """Flip seeded coins."""
+        return self._rng.random(size) < rate
