@@ -103,8 +103,7 @@ class Budget:
             raise SettingError(f"weights ({list(weights)}) must be positive numbers")
         shares = [weight / math.fsum(weights) for weight in weights]
         return tuple(
-            Budget(epsilon_from(self.mu * math.sqrt(share), self.delta), self.delta, self.adjacency)
-            for share in shares
+            Budget(epsilon_from(self.mu * math.sqrt(share), self.delta), self.delta, self.adjacency) for share in shares
         )
 
 

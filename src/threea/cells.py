@@ -55,7 +55,7 @@ class Bins:
 
     column: str
     edges: tuple[float, ...]
-    """Increasing; bin i is from edge i up to, not including, edge i + 1. Values beyond the ends fall in the end bins."""
+    """Increasing; bin i is from edge i up to, not including, edge i + 1. Values beyond the ends are in the end bins."""
     special: tuple[float, ...] = ()
     missing: bool
     whole: bool = False
@@ -83,6 +83,7 @@ class Bins:
         bins = np.clip(cells - count, 0, len(self.edges) - 2)
         lower, upper = np.asarray(self.edges[:-1])[bins], np.asarray(self.edges[1:])[bins]
         uniform = rng.random(len(cells))
+        values: NDArray[np.float64]
         if self.whole:
             values = lower + np.floor(uniform * (upper - lower))
         elif self.log:

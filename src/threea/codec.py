@@ -120,7 +120,7 @@ def _codes(values: pa.Array, column: Column) -> NDArray[np.int64]:
         truth[_isin(lowered, _TRUE)] = 1
         return truth
     found = pc.index_in(text, value_set=pa.array(column.categories, pa.string()))
-    codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     if column.open_ended:
         codes[(codes < 0) & text.is_valid().to_numpy(zero_copy_only=False)] = len(column.categories)
     return codes
@@ -149,12 +149,11 @@ def _moments(values: pa.Array, column: Column) -> NDArray[np.float64]:
         encoded = values.cast(pa.string()).dictionary_encode()
         table = np.array([_moment(text, column) for text in encoded.dictionary.to_pylist()] + [np.nan])
         index = pc.fill_null(encoded.indices, len(table) - 1).to_numpy(zero_copy_only=False)
-        return table[index]
+        moments: NDArray[np.float64] = table[index]
+        return moments
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
-    unit, integers = (
-        (pa.date32(), pa.int32()) if column.kind is Kind.DATE else (pa.timestamp("us"), pa.int64())
-    )
+    unit, integers = (pa.date32(), pa.int32()) if column.kind is Kind.DATE else (pa.timestamp("us"), pa.int64())
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64()).cast(pa.timestamp("us"))
     whole = values.cast(unit, safe=False).cast(integers)
@@ -192,6 +191,8 @@ def decode(chunk: Chunk, schema: Schema, layout: pa.Schema, first_row: int = 0) 
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
     if pa.types.is_dictionary(kind):
         return array.cast(kind.value_type, safe=False).dictionary_encode().cast(kind)
     if pa.types.is_null(kind):
@@ -207,6 +208,11 @@ def _from_codes(codes: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Ar
         value_type = kind.value_type if pa.types.is_dictionary(kind) else kind
         words.append(OTHER if _is_text(value_type) else None)
     index = pa.array(codes, pa.int64(), mask=(codes < 0) | (codes >= len(words)))
+    if pa.types.is_dictionary(kind) and _is_text(kind.value_type):
+        # All categories of the schema, not only those that were drawn.
+        return pa.DictionaryArray.from_arrays(
+            index.cast(kind.index_type), pa.array(words, kind.value_type), ordered=kind.ordered
+        )
     return pa.array(words, pa.string()).take(index)
 
 

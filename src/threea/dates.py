@@ -20,9 +20,7 @@ def from_text(value: Any, kind: str, column: str) -> float:
     try:
         moment = datetime.datetime.fromisoformat(str(value)).replace(tzinfo=None)
     except ValueError:
-        raise SchemaError(
-            f"column {column}: {value!r} must be an ISO {kind}, such as 2020-01-31"
-        ) from None
+        raise SchemaError(f"column {column}: {value!r} must be an ISO {kind}, such as 2020-01-31") from None
     since = moment - _EPOCH
     return float(since.days) if kind == "date" else float(since // datetime.timedelta(microseconds=1))
 

@@ -7,8 +7,7 @@
     │   ├── InputError           the data file or frame
     │   ├── SchemaError          the public description of the table
     │   ├── SettingError         a flag, an argument or a recipe's setting
-    │   ├── LedgerError          the ledger file
-    │   └── MissingExtra         an optional dependency is not installed
+    │   └── LedgerError          the ledger file
     ├── BudgetRefused            the privacy budget does not cover the request; exit code 3
     ├── RowFunctionError         a function of a row failed inside the door; says nothing about the row
     └── InternalError            a bug of ours; exit code 1
@@ -43,13 +42,6 @@ class SettingError(UserError):
 
 class LedgerError(UserError):
     """The ledger cannot be used."""
-
-
-class MissingExtra(UserError):
-    """An optional dependency is not installed."""
-
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; pip install 'threea[{extra}]'")
 
 
 class BudgetRefused(ThreeaError):

@@ -114,6 +114,16 @@ class Recipe(ABC):
         """Stage 2, if any."""
         return None
 
+    @staticmethod
+    def check_rows(rows: int | None) -> None:
+        """Refuse a number of synthetic rows that cannot be.
+
+        Raises:
+            SettingError: It is less than 1.
+        """
+        if rows is not None and rows < 1:
+            raise SettingError(f"rows ({rows}) must be at least 1")
+
     def plan(self, table: PrivateTable) -> Plan:
         """Price everything the release will ask, before it asks anything."""
         found = discovery_steps(table.schema)
@@ -122,7 +132,9 @@ class Recipe(ABC):
         own = tuple(dataclasses.replace(step, weight=step.weight * scale) for step in own)
         return Plan.calibrate(table.budget, (*found, *own), recipe=self.name)
 
-    def run(self, table: PrivateTable, rows: int | None = None, seed: int | None = None) -> Release:
+    def run(
+        self, table: PrivateTable, rows: int | None = None, seed: int | None = None, plan: Plan | None = None
+    ) -> Release:
         """Make a release.
 
         Guarantees:
@@ -135,10 +147,10 @@ class Recipe(ABC):
             table: The private table.
             rows: How many synthetic rows; the noisy number of private ones by default.
             seed: Makes sampling repeatable. Noise cannot be seeded.
+            plan: What `plan` returned, if it was looked at first.
         """
-        if rows is not None and rows < 1:
-            raise SettingError(f"rows ({rows}) must be at least 1")
-        plan = self.plan(table)
+        self.check_rows(rows)
+        plan = plan or self.plan(table)
         if discovery_steps(table.schema):
             table = discover(table, plan)
         model = self.approximate.fit(table, plan)

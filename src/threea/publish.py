@@ -41,7 +41,19 @@ def check_folder(out: str | PathLike[str]) -> Path:
     return folder
 
 
-def write(release: Release, out: str | PathLike[str], form: str = "parquet", progress: Progress | None = None) -> list[Path]:
+def check_format(form: str) -> None:
+    """Refuse a format that rows cannot be written in.
+
+    Raises:
+        SettingError: It is not one of `FORMATS`.
+    """
+    if form not in FORMATS:
+        raise SettingError(f"format ({form}) must be {' or '.join(FORMATS)}")
+
+
+def write(
+    release: Release, out: str | PathLike[str], form: str = "parquet", progress: Progress | None = None
+) -> list[Path]:
     """Write synthetic rows, certificate, report and schema to a folder.
 
     Guarantees:
@@ -60,8 +72,7 @@ def write(release: Release, out: str | PathLike[str], form: str = "parquet", pro
     Raises:
         SettingError: The folder cannot be used, the format is unknown or the disk is full.
     """
-    if form not in FORMATS:
-        raise SettingError(f"format ({form}) must be parquet or csv")
+    check_format(form)
     folder = check_folder(out)
     staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
     problem = None

@@ -16,7 +16,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from threea import dates
@@ -229,9 +228,7 @@ class Schema:
         if data.get("origin", Origin.OWNER) not in tuple(Origin):
             raise SchemaError(f"schema's origin ({data['origin']}) must be one of {', '.join(Origin)}")
         schema = cls.of(columns, target=data.get("target"))
-        return replace(
-            schema, confirmed=data.get("confirmed") is True, origin=Origin(data.get("origin", Origin.OWNER))
-        )
+        return replace(schema, confirmed=data.get("confirmed") is True, origin=Origin(data.get("origin", Origin.OWNER)))
 
     @classmethod
     def of(cls, columns: Mapping[str, Any], target: str | None = None) -> Schema:
@@ -286,10 +283,15 @@ def _column_from(name: str, fields: Any) -> Column:
     try:
         kind = Kind(fields.get("kind", ""))
     except ValueError:
-        raise SchemaError(
-            f"column {name}: kind ({fields.get('kind')}) must be one of {', '.join(Kind)}"
-        ) from None
-    for key, kinds in (("categories", list), ("special", list), ("edges", list), ("open_ended", bool), ("nullable", bool), ("log", bool)):
+        raise SchemaError(f"column {name}: kind ({fields.get('kind')}) must be one of {', '.join(Kind)}") from None
+    for key, kinds in (
+        ("categories", list),
+        ("special", list),
+        ("edges", list),
+        ("open_ended", bool),
+        ("nullable", bool),
+        ("log", bool),
+    ):
         if key in fields and not isinstance(fields[key], kinds):
             raise SchemaError(f"column {name}: {key} ({fields[key]}) must be a {kinds.__name__}")
 

@@ -220,9 +220,7 @@ def _pair(event: Event, adjacency: Adjacency, grid: float) -> Any:
         event.noise_multiplier,
         sampling_prob=event.rate,
         value_discretization_interval=grid,
-        neighboring_relation=(
-            NeighboringRelation.REPLACE_ONE if replace else NeighboringRelation.ADD_OR_REMOVE_ONE
-        ),
+        neighboring_relation=(NeighboringRelation.REPLACE_ONE if replace else NeighboringRelation.ADD_OR_REMOVE_ONE),
     )
 
 

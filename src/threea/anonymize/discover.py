@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from threea import codec, dates
 from threea.anonymize.accountant import Plan, Step
@@ -42,7 +43,12 @@ def _widest(field: pa.Field, *, is_id: bool) -> Column:
     elif kind.temporal:
         lower, upper = (dates.from_text(f"{year}-01-01", kind, field.name) for year in (1900, 2101))
     return Column(
-        name=field.name, kind=kind, lower=lower, upper=upper, open_ended=kind is Kind.CATEGORICAL, nullable=field.nullable
+        name=field.name,
+        kind=kind,
+        lower=lower,
+        upper=upper,
+        open_ended=kind is Kind.CATEGORICAL,
+        nullable=field.nullable,
     )
 
 
@@ -104,9 +110,7 @@ def _grid(column: Column) -> Bins:
         edges = sorted({column.lower, *(p for s in (-1, 1) for p in s * powers if column.lower < p < column.upper)})
         edges.append(column.upper + column.whole)
     special = () if column.kind.temporal else (0.0,)
-    return Bins(
-        column=column.name, edges=tuple(edges), special=special, missing=column.nullable, whole=column.whole
-    )
+    return Bins(column=column.name, edges=tuple(edges), special=special, missing=column.nullable, whole=column.whole)
 
 
 def _bounded(column: Column, grid: Bins, answer: Answer) -> Column:
@@ -135,7 +139,7 @@ def _bounded(column: Column, grid: Bins, answer: Answer) -> Column:
     )
 
 
-def _quantiles(edges: np.ndarray, mass: np.ndarray, *, whole: bool) -> tuple[float, ...]:  # type: ignore[type-arg]
+def _quantiles(edges: NDArray[np.float64], mass: NDArray[np.float64], *, whole: bool) -> tuple[float, ...]:
     """Return the edges of bins of about equal mass, values spread evenly within each given bin."""
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     # A little of an even spread keeps bins apart where there is no mass.

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from threea.budget import Adjacency, Budget
 from threea.errors import BudgetRefused, InputError, InternalError, RowFunctionError, SettingError
 from threea.schema import Chunk, Schema
 
+_Result = TypeVar("_Result")
 _SCORE_STEP = 2.0**-10
 
 Teacher = Callable[[Chunk], Callable[[Chunk], NDArray[np.int64]]]
@@ -61,22 +63,22 @@ class Till:
     def __init__(self, budget: Budget, ledger: Ledger, dataset: str) -> None:
         self.budget, self.ledger, self.dataset = budget, ledger, dataset
         self.exposed: list[str] = []
-        self._releases: dict[Plan, str] = {}
+        self._releases: list[tuple[Plan, str]] = []
 
     def pay(self, charge: Charge) -> Event:
         """Reserve the charge's plan if need be, log the charge, and return the event it pays for."""
-        if charge.plan not in self._releases:
-            self._reserve(charge.plan)
-        self.ledger.charge(self._releases[charge.plan], charge.name)
+        # By identity: an equal plan made for a second release is to be paid again.
+        release = next((number for plan, number in self._releases if plan is charge.plan), None)
+        self.ledger.charge(release or self._reserve(charge.plan), charge.name)
         return charge.event
 
-    def _reserve(self, plan: Plan) -> None:
+    def _reserve(self, plan: Plan) -> str:
         if plan.budget.adjacency is not self.budget.adjacency:
             raise SettingError(
                 f"the plan's adjacency ({plan.budget.adjacency}) must be the table's ({self.budget.adjacency})"
             )
-        spent = math.fsum(other.budget.epsilon for other in self._releases)
-        spent_delta = math.fsum(other.budget.delta for other in self._releases)
+        spent = math.fsum(other.budget.epsilon for other, _ in self._releases)
+        spent_delta = math.fsum(other.budget.delta for other, _ in self._releases)
         cost = max(plan.budget.epsilon, plan.epsilon)
         fits = spent + cost <= self.budget.epsilon * (1 + 1e-9)
         if not fits or spent_delta + plan.budget.delta > self.budget.delta * (1 + 1e-9):
@@ -87,7 +89,9 @@ class Till:
                 cap=self.budget.epsilon,
                 remedy="calibrate the plan to what is left, or open the table with a larger budget",
             )
-        self._releases[plan] = self._enter(cost, plan.budget.delta, plan.lines, plan.recipe)
+        release = self._enter(cost, plan.budget.delta, plan.lines, plan.recipe)
+        self._releases.append((plan, release))
+        return release
 
     def expose(self, reason: str) -> None:
         """Record that the rows were handed out."""
@@ -115,7 +119,18 @@ class PrivateTable:
     Made by `open_table`. `schema`, `layout`, `budget` and `unit` are public facts.
     """
 
-    __slots__ = ("_accept_unproven", "_backend", "_key", "_noise", "_restore", "_till", "budget", "layout", "schema", "unit")
+    __slots__ = (
+        "_accept_unproven",
+        "_backend",
+        "_key",
+        "_noise",
+        "_restore",
+        "_till",
+        "budget",
+        "layout",
+        "schema",
+        "unit",
+    )
 
     def __init__(
         self,
@@ -164,7 +179,9 @@ class PrivateTable:
         event = self._till.pay(charge)
         if isinstance(query, Values):
             return self._values(query, _expect(event, Threshold))
-        return self._noisy_sum(query, _expect(event, Gaussian, Pure), self._backend, replaced=self._replaced(query))
+        return self._noisy_sum(
+            query, _expect(event, Gaussian, Pure), self._backend, self._apart(nonnegative=query.nonnegative)
+        )
 
     def select(self, scores: Gaps, charge: Charge) -> int:
         """Choose the candidate with the largest score, or one near it.
@@ -223,7 +240,7 @@ class PrivateTable:
         step = step_of(1.0)
         scale = event.noise_multiplier * moved / step
         noisy = self._noise.gaussian((votes * int(1 / step)).ravel(), scale)
-        return Answer(noisy.reshape(rows, classes) * step, scale * step)
+        return Answer((noisy * np.float64(step)).reshape(rows, classes), scale * step)
 
     def sampled(self, rate: float) -> SampledTable:
         """Return a view whose every answer is over a fresh Poisson sample of the units.
@@ -260,13 +277,13 @@ class PrivateTable:
         noise = () if self._noise.secure else ("the noise was replaced by one for tests, which protects nobody",)
         return (*self._till.exposed, *noise)
 
-    def _replaced(self, query: Query) -> float:
-        """By how many bounds two neighbouring tables' sums can differ, per row of a unit (L2)."""
+    def _apart(self, *, nonnegative: bool) -> float:
+        """By how many of a unit's bounds two neighbouring tables' sums can differ, in L2."""
         if self.budget.adjacency is Adjacency.ADD_REMOVE:
             return 1.0
-        return math.sqrt(2) if query.nonnegative else 2.0
+        return math.sqrt(2) if nonnegative else 2.0
 
-    def _noisy_sum(self, query: Query, event: Gaussian | Pure | Sampled, backend: Backend, replaced: float) -> Answer:
+    def _noisy_sum(self, query: Query, event: Gaussian | Pure | Sampled, backend: Backend, apart: float) -> Answer:
         laplace = isinstance(event, Pure)
         bound = query.l1 if laplace else query.l2
         if not math.isfinite(bound):
@@ -278,9 +295,9 @@ class PrivateTable:
             scale = sensitivity / step / event.epsilon
             noisy, stddev = self._noise.laplace(sums, scale), math.sqrt(2) * scale * step
         else:
-            scale = event.noise_multiplier * bound * self.unit.max_rows * replaced / step
+            scale = event.noise_multiplier * bound * self.unit.max_rows * apart / step
             noisy, stddev = self._noise.gaussian(sums, scale), scale * step
-        value = noisy * step
+        value = noisy * np.float64(step)
         parts = query.parts(value, stddev) if isinstance(query, Stack) else ()
         return Answer(value.reshape(query.shape), stddev, parts)
 
@@ -291,10 +308,9 @@ class PrivateTable:
             chunk = codec.encode(batch, self.schema)
             return integer_sum(query, chunk, batch.num_rows, step=step, l1=l1)
 
-        name = type(query).__name__
-        return self._guarded(name, lambda: backend.sum(row_sum, query.columns))
+        return self._guarded(type(query).__name__, lambda: backend.sum(row_sum, query.columns))
 
-    def _guarded(self, name: str, act: Callable[[], Any]) -> Any:
+    def _guarded(self, name: str, act: Callable[[], _Result]) -> _Result:
         """Act; if that fails, tell of it without the rows: no message, no chained error, no frame that holds them."""
         failure = ""
         try:
@@ -310,7 +326,11 @@ class PrivateTable:
         from scipy.special import ndtri
 
         backend, bound = self._rows("discovering categories"), self.unit.max_rows
-        spread = math.sqrt(len(query.columns)) * bound * (1 if self.budget.adjacency is Adjacency.ADD_REMOVE else math.sqrt(2))
+        spread = (
+            math.sqrt(len(query.columns))
+            * bound
+            * (1 if self.budget.adjacency is Adjacency.ADD_REMOVE else math.sqrt(2))
+        )
         step = step_of(spread)
         scale = event.noise_multiplier * spread / step
         touched = bound * len(query.columns)
@@ -318,7 +338,7 @@ class PrivateTable:
         threshold = 2 * bound + (-float(ndtri(event.delta / 3 / touched)) * scale + 2) * step
         shown: dict[str, dict[str, float]] = {}
         for column in query.columns:
-            counts = self._guarded("Values", lambda column=column: backend.count_values(column))
+            counts = self._guarded("Values", partial(backend.count_values, column))
             known = sorted(value for value, count in counts.items() if count > bound)
             exact = np.array([counts[value] for value in known], np.int64) * int(1 / step)
             noisy = self._noise.gaussian(exact, scale) * step if known else np.zeros(0)
@@ -378,7 +398,7 @@ class SampledTable:
         if event.rate != self.rate:
             raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")
         # Under replace the accountant knows the pair; the noise is in units of one unit's bound.
-        return table._noisy_sum(query, event, self._sample(), replaced=1.0)
+        return table._noisy_sum(query, event, self._sample(), apart=1.0)
 
     def _sample(self) -> Backend:
         table = self._table

@@ -71,9 +71,7 @@ class NonPrivate:
 
 Event: TypeAlias = Gaussian | Pure | Sampled | Threshold | NonPrivate
 
-_KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (Gaussian, Pure, Sampled, Threshold, NonPrivate)
-}
+_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in (Gaussian, Pure, Sampled, Threshold, NonPrivate)}
 
 
 def to_json(event: Event) -> dict[str, Any]:

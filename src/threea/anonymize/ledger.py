@@ -152,9 +152,7 @@ class Ledger:
         given = "in memory" if self._given is None else self._given
         return given if given.isprintable() else repr(given)
 
-    def register(
-        self, dataset: str, fingerprint: Callable[[bytes], str], *, cap: float | None = None
-    ) -> None:
+    def register(self, dataset: str, fingerprint: Callable[[bytes], str], *, cap: float | None = None) -> None:
         """Enter a dataset under its owner's name, or meet it again.
 
         The same name with other rows is a table that grew; the same rows with another name, a second budget.

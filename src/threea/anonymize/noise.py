@@ -70,7 +70,7 @@ class SecureNoise:
         return _array(measurements.make_laplace(domain, metric, scale=scale)(sums.tolist()))
 
     def choose(self, scores: Integers, scale: float) -> int:
-        """Choose by permute-and-flip (McKenna and Sheldon 2020), which is never worse than the exponential mechanism."""
+        """Choose by permute-and-flip (McKenna and Sheldon 2020), never worse than the exponential mechanism."""
         import opendp.measurements as measurements
         import opendp.measures as measures
 

@@ -64,7 +64,7 @@ def open_table(
         >>> from threea import hospital
         >>> table = open_table(hospital.stays(100), schema=hospital.schema(), budget=Budget(1.0))
         >>> table
-        PrivateTable(15 columns, Budget(epsilon=1.0, delta=1e-06, adjacency=<Adjacency.ADD_REMOVE: 'add-remove'>), Unit(column=None, max_rows=1))
+        PrivateTable(15 columns, Budget(epsilon=1.0, delta=1e-06, ...), Unit(column=None, max_rows=1))
     """
     backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data)
     privacy_unit = Unit(unit, max_rows_per_unit)
@@ -115,7 +115,11 @@ def _described(layout: pa.Schema, schema: Schema | None, target: str | None, uni
 def _refuse_nothing_to_learn(backend: RowBackend, target: str | None) -> None:
     """Refuse a table without rows or labels. It tells the owner, before anything is spent; nothing is released."""
     column = target or backend.layout.names[0]
-    rows, valid = backend.sum(lambda batch: np.array([batch.num_rows, batch.num_rows - batch.column(column).null_count]), [column])
+
+    def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
+        return np.array([batch.num_rows, batch.num_rows - batch.column(column).null_count])
+
+    rows, valid = backend.sum(row_sum, [column])
     if not rows:
         raise InputError("the table has no rows; there is nothing to learn from")
     if target is not None and not valid:
@@ -126,8 +130,8 @@ def _fingerprint(backend: Backend, secret: bytes) -> str:
     """Return a keyed fingerprint of the rows, whatever their order: a sum, like everything else."""
 
     def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
-        halves = [row_hashes(batch, hashlib.sha256(secret + half).digest()).sum(dtype=np.uint64) for half in (b"0", b"1")]
-        return np.array(halves, np.uint64).view(np.int64)
+        keys = [hashlib.sha256(secret + half).digest() for half in (b"0", b"1")]
+        return np.array([row_hashes(batch, key).sum(dtype=np.uint64) for key in keys], np.uint64).view(np.int64)
 
     sums = backend.sum(row_sum, backend.layout.names)
     return hashlib.blake2b(sums.tobytes(), key=secret, digest_size=16).hexdigest()

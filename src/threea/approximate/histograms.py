@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.query import Answer, Marginal, Stack
-from threea.cells import Categories, Cells
+from threea.cells import Cells
 from threea.framework import Histogram
 from threea.schema import Chunk, Schema
 
 Counts = NDArray[np.float64]
-
-_EVERYTHING = Categories(column="", count=1, missing=False)
-"""The one class of a table without a target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +37,9 @@ class LabelHistograms:
         schema = table.schema
         label = schema[schema.target].cells(self.bins) if schema.target else None
         features = tuple(column.cells(self.bins) for column in schema.features)
-        joint = tuple(Marginal((label, cells) if label else (cells,)) for cells in features)
-        answer = table.measure(Stack(joint or (Marginal((label,)),)), plan["histograms given the label"])
+        given = (label,) if label else ()
+        joint = tuple(Marginal((*given, cells)) for cells in features) or (Marginal(given),)
+        answer = table.measure(Stack(joint), plan["histograms given the label"])
         return HistogramModel.of(label, features, answer)
 
 
@@ -60,12 +58,12 @@ class HistogramModel:
     @classmethod
     def of(cls, label: Cells | None, features: tuple[Cells, ...], answer: Answer) -> HistogramModel:
         """Read a model off the answer to a stack of (label, feature) marginals."""
-        classes = label.size if label else 1
-        tables = tuple(part.value.reshape(classes, -1) for part in answer.parts)
+        tables = tuple(part.value.reshape(label.size if label else 1, -1) for part in answer.parts)
         # Every marginal tells the number of rows per class; wider ones with more noise.
         totals = np.array([table.sum(axis=1) for table in tables])
         precision = 1.0 / np.array([table.shape[1] for table in tables])
-        return cls(label, (precision[:, None] * totals).sum(axis=0) / precision.sum(), features, tables if features else (), answer.stddev)
+        classes = (precision[:, None] * totals).sum(axis=0) / precision.sum()
+        return cls(label, classes, features, tables[: len(features)], answer.stddev)
 
     @property
     def rows(self) -> int:
@@ -94,12 +92,29 @@ class HistogramModel:
 
 
 def draw(counts: Counts, group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a cell for each entry of `group`, by the noisy counts in that row of `counts`; negative ones count as 0."""
-    weights = np.maximum(counts, 0.0)
-    weights[weights.sum(axis=1) == 0] = 1.0
-    cumulative = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+    """Draw a cell for each entry of `group`, by the noisy counts in that row of `counts`."""
     cells = np.empty(len(group), np.int64)
     for row in np.unique(group):
         members = group == row
-        cells[members] = np.searchsorted(cumulative[row], rng.random(int(members.sum())), side="right")
-    return np.minimum(cells, counts.shape[1] - 1)
+        cumulative = np.cumsum(proportions(counts[row]))
+        cells[members] = np.searchsorted(cumulative, rng.random(int(members.sum())), side="right")
+    return cells.clip(max=counts.shape[1] - 1)
+
+
+def proportions(counts: Counts) -> Counts:
+    """Return the distribution nearest to noisy counts: shifted down together until what stays positive adds up.
+
+    Cutting negative counts off at 0 would give the many empty cells of a long tail too much.
+
+    Example:
+        >>> proportions(np.array([70.0, 31.0, 2.0, -3.0])).round(4)
+        array([0.69, 0.3 , 0.01, 0.  ])
+    """
+    total = counts.sum()
+    if total <= 0:
+        return np.full(len(counts), 1 / len(counts))
+    ordered = np.sort(counts)[::-1]
+    shifts = (np.cumsum(ordered) - total) / np.arange(1, len(counts) + 1)
+    shift = shifts[np.flatnonzero(ordered > shifts)[-1]]
+    nearest: Counts = np.maximum(counts - shift, 0.0) / np.maximum(counts - shift, 0.0).sum()
+    return nearest

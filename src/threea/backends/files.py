@@ -123,7 +123,14 @@ def _reading(path: Path, kind: str, read: Any) -> Any:
     problem = None
     try:
         return read()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError, OSError, UnicodeDecodeError) as error:
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+        pa.ArrowTypeError,
+        pa.ArrowKeyError,
+        OSError,
+        UnicodeDecodeError,
+    ) as error:
         problem = _remedy(str(error), error)
     # Raised out here, the reader's own message is not chained: it may quote a row.
     raise InputError(f"{path} cannot be read as {kind}: {problem}")

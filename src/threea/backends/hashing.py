@@ -51,7 +51,8 @@ def _text_hashes(values: pa.Array, key: bytes) -> Hashes:
     inverse = np.cumprod(np.concatenate([[1], np.full(len(text), pow(base, -1, 2**64), np.uint64)]).astype(np.uint64))
     running = np.concatenate([[0], np.cumsum(table[text] * powers[: len(text)])]).astype(np.uint64)
     start, end = offsets[:-1] - offsets[0], offsets[1:] - offsets[0]
-    return (running[end] - running[start]) * inverse[start] + (end - start).astype(np.uint64)
+    hashes: Hashes = (running[end] - running[start]) * inverse[start] + (end - start).astype(np.uint64)
+    return hashes
 
 
 def _mix(values: Hashes) -> Hashes:

@@ -121,4 +121,3 @@ def _open_polars(frame: Any) -> tuple[RowBackend, Restore]:
         return polars.from_arrow(table).cast(schema)
 
     return MemoryBackend(frame.to_arrow()), restore
-
