@@ -82,19 +82,31 @@ class Bins:
         count = len(self.special)
         bins = np.clip(cells - count, 0, len(self.edges) - 2)
         lower, upper = np.asarray(self.edges[:-1])[bins], np.asarray(self.edges[1:])[bins]
-        uniform = rng.random(len(cells))
-        values: NDArray[np.float64]
-        if self.whole:
-            values = lower + np.floor(uniform * (upper - lower))
-        elif self.log:
-            values = lower * (upper / lower) ** uniform
-        else:
-            values = lower + (upper - lower) * uniform
+        values = self._spread(lower, upper, rng.random(len(cells)))
         if self.special:
             values = np.where(cells < count, np.asarray(self.special)[np.minimum(cells, count - 1)], values)
         if self.missing:
             values[cells == self.size - 1] = np.nan
         return values
+
+    def _spread(
+        self, lower: NDArray[np.float64], upper: NDArray[np.float64], uniform: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return where in a bin a share of it ends, passing over special values: they have cells of their own."""
+        values: NDArray[np.float64]
+        if self.whole:
+            inside = [(lower <= special) & (special < upper) for special in self.special]
+            room = np.maximum(upper - lower - np.sum(inside, axis=0, initial=0), 1.0)
+            values = lower + np.floor(uniform * room)
+            for special in sorted(self.special):
+                values += (lower <= special) & (special <= values)
+            return np.clip(values, lower, upper - 1)
+        if self.log:
+            values = np.exp(np.log(lower) + uniform * (np.log(upper) - np.log(lower)))
+        else:
+            values = lower + (upper - lower) * uniform
+        # Rounding may reach the upper edge, which belongs to the next bin.
+        return np.clip(values, lower, np.nextafter(upper, lower))
 
 
 Cells = Categories | Bins
@@ -114,7 +126,7 @@ def edges_between(lower: float, upper: float, count: int, *, log: bool, whole: b
     end = upper + 1 if whole else upper
     spaced = np.geomspace if log else np.linspace
     edges = spaced(lower, end, int(min(count, end - lower) if whole else count) + 1)
-    if whole:
-        edges = np.unique(np.round(edges))
     edges[0], edges[-1] = lower, end
+    # Where numbers are too near one another, some bins would be empty.
+    edges = np.unique(np.round(edges) if whole else edges)
     return tuple(float(edge) for edge in edges)

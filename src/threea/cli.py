@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from threea.errors import SettingError, ThreeaError
@@ -36,21 +35,21 @@ def main() -> None:
     except ThreeaError as error:
         _complain(f"error: {error}")
         code = error.exit_code
-    except click.exceptions.Exit as leave:
-        code = leave.exit_code
-    except click.ClickException as error:
-        _complain(f"error: {error.format_message()}")
-        code = 2
-    except (KeyboardInterrupt, click.Abort):
-        _complain("interrupted: nothing was written; what was charged stays charged")
+    except (KeyboardInterrupt, typer.Abort):
         code = 130
     except BrokenPipeError:
         code = 0
     except Exception as error:
-        # Only the kind and the place: the message of a stranger's exception may quote a row.
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(frame.filename).name}:{frame.lineno}"
-        _complain(f"internal error: {type(error).__name__} at {place}; nothing was written; please report it")
+        if hasattr(error, "format_message"):  # how the parser tells of a wrong flag, in every version of it
+            _complain(f"error: {error.format_message()}")
+            code = 2
+        else:
+            # Only the kind and the place: the message of a stranger's exception may quote a row.
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(frame.filename).name}:{frame.lineno}"
+            _complain(f"internal error: {type(error).__name__} at {place}; nothing was written; please report it")
+    if code == 130:
+        _complain("interrupted: nothing was written; what was charged stays charged")
     sys.exit(code)
 
 
@@ -101,8 +100,8 @@ def schema(
 def release(
     data: Data,
     out: Annotated[Path, typer.Option(help="A new or empty folder for the release.")],
-    epsilon: Annotated[float, typer.Option(help="Bound on the privacy loss, > 0.")],
-    delta: Annotated[float, typer.Option(help="Probability with which the bound may fail.")] = 1e-6,
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Bound on the privacy loss, > 0.")],
+    delta: Annotated[str, typer.Option(metavar="NUMBER", help="Probability with which the bound may fail.")] = "1e-6",
     schema: Annotated[Path | None, typer.Option(help="The table's public description.")] = None,
     confirm_schema: Annotated[bool, typer.Option("--confirm-schema", help="I say that the schema is public.")] = False,
     target: Annotated[
@@ -137,8 +136,8 @@ def release(
         data,
         out=out,
         form=format,
-        epsilon=epsilon,
-        delta=delta,
+        epsilon=_number("epsilon", epsilon),
+        delta=_number("delta", delta),
         schema=described,
         target=target,
         adjacency=adjacency,
@@ -268,6 +267,13 @@ def _expected(data: Any) -> str:
     speed = {".parquet": 10e6, ".pq": 10e6}.get(files[0].suffix if files else "", 25e6)
     seconds = sum(file.stat().st_size for file in files) / speed
     return "a few seconds" if seconds < 10 else f"about {max(round(seconds / 60), 1)} min"
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"{name} ({text}) must be a number") from None
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

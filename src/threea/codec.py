@@ -29,9 +29,6 @@ def kind_of(field: pa.Field) -> Kind:
     Raises:
         InputError: Columns of this type cannot be described by a schema.
     """
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    if pa.types.is_dictionary(field.type):
-        return Kind.CATEGORICAL
     for test, found in (
         (pa.types.is_boolean, Kind.BOOLEAN),
         (pa.types.is_integer, Kind.INTEGER),
@@ -44,8 +41,8 @@ def kind_of(field: pa.Field) -> Kind:
         (pa.types.is_string_view, Kind.CATEGORICAL),
         (pa.types.is_null, Kind.CATEGORICAL),
     ):
-        if test(kind):
-            return found
+        if test(_plain(field.type)):
+            return Kind.CATEGORICAL if pa.types.is_dictionary(field.type) else found
     raise InputError(f"column {field.name} has type {field.type}, which is not supported; drop or convert it")
 
 
@@ -60,24 +57,51 @@ def fit(schema: Schema, layout: pa.Schema) -> Schema:
         if names:
             raise SchemaError(f"column {', '.join(sorted(names))}: {where}; schema and data must have the same columns")
     for column in schema.columns:
-        kind, text = kind_of(layout.field(column.name)), _is_text(layout.field(column.name).type)
-        fits = (
-            column.kind is Kind.ID
-            or column.kind.listed
-            or (column.kind.temporal and (kind.temporal or text))
-            or (not column.kind.temporal and not kind.temporal and (kind is not Kind.CATEGORICAL or text))
-        )
-        if not fits:
-            raise SchemaError(
-                f"column {column.name}: schema says {column.kind}, but the data's type is"
-                f" {layout.field(column.name).type}; correct the schema"
-            )
-    columns = tuple(
-        # A type that cannot hold a missing value (a NumPy integer, say) makes the column never missing.
-        replace(schema[field.name], nullable=schema[field.name].nullable and field.nullable)
-        for field in layout
-    )
-    return replace(schema, columns=columns)
+        problem = _misfit(column, layout.field(column.name))
+        if problem:
+            raise SchemaError(f"column {column.name}: {problem}; correct the schema")
+    return replace(schema, columns=tuple(_limited(schema[field.name], field) for field in layout))
+
+
+def _misfit(column: Column, field: pa.Field) -> str | None:
+    """Say what a column's description asks of its type in vain."""
+    kind, text = kind_of(field), _is_text(field.type)
+    if column.kind is Kind.ID or pa.types.is_null(field.type):
+        return None
+    if column.kind is Kind.BOOLEAN:
+        fits = not pa.types.is_temporal(_plain(field.type))
+    elif column.kind.listed:
+        return _unwritable(column, field.type)
+    elif column.kind.temporal:
+        fits = kind.temporal or text
+    else:
+        fits = not kind.temporal and (kind is not Kind.CATEGORICAL or text)
+    return None if fits else f"schema says {column.kind}, but the data's type is {field.type}"
+
+
+def _unwritable(column: Column, kind: pa.DataType) -> str | None:
+    """Say which category a type cannot hold."""
+    for word in column.categories:
+        try:
+            _words([word], kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return f"category ({word}) cannot be written as {_plain(kind)}, the data's type"
+    count = len(column.categories) + column.open_ended
+    if pa.types.is_dictionary(kind) and count > 2 ** (kind.index_type.bit_width - 1):
+        return f"{count} categories are more than the data's type, {kind}, can number"
+    return None
+
+
+def _limited(column: Column, field: pa.Field) -> Column:
+    """Take from a column what its type has no room for: a NumPy integer, say, is never missing nor "other"."""
+    if field.nullable:
+        return column
+    holds_other = not column.categories or _is_text(_plain(field.type))
+    return replace(column, nullable=False, open_ended=column.open_ended and holds_other)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -100,6 +124,9 @@ def encode_column(values: pa.Array | pa.ChunkedArray, column: Column) -> NDArray
         values = values.combine_chunks()
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
+    if pa.types.is_timestamp(values.type):
+        # Moments count from 1970 in UTC, whatever zone they are shown in.
+        values = values.cast(pa.int64()).cast(pa.timestamp(values.type.unit))
     if column.kind.listed:
         return _codes(values, column)
     numbers = _moments(values, column) if column.kind.temporal else _floats(values)
@@ -119,7 +146,9 @@ def _codes(values: pa.Array, column: Column) -> NDArray[np.int64]:
         truth[_isin(lowered, _FALSE)] = 0
         truth[_isin(lowered, _TRUE)] = 1
         return truth
-    found = pc.index_in(text, value_set=pa.array(column.categories, pa.string()))
+    # Written as the type writes them: a float's categories may be listed as 1 or as 1.0.
+    listed = _words(list(column.categories), values.type).cast(pa.string())
+    found = pc.index_in(text, value_set=listed, skip_nulls=True)
     codes: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     if column.open_ended:
         codes[(codes < 0) & text.is_valid().to_numpy(zero_copy_only=False)] = len(column.categories)
@@ -154,8 +183,6 @@ def _moments(values: pa.Array, column: Column) -> NDArray[np.float64]:
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
     unit, integers = (pa.date32(), pa.int32()) if column.kind is Kind.DATE else (pa.timestamp("us"), pa.int64())
-    if pa.types.is_timestamp(values.type):
-        values = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64()).cast(pa.timestamp("us"))
     whole = values.cast(unit, safe=False).cast(integers)
     return np.array(pc.fill_null(whole.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False))
 
@@ -181,61 +208,99 @@ def decode(chunk: Chunk, schema: Schema, layout: pa.Schema, first_row: int = 0) 
     for field in layout:
         column = schema[field.name]
         if column.kind is Kind.ID:
-            numbers = pa.array(np.arange(first_row + 1, first_row + rows + 1))
-            text = _is_text(field.type)
-            array = pa.array([f"synthetic-{number}" for number in numbers.to_pylist()]) if text else numbers
+            array = _surrogates(first_row + 1, rows, field.type)
         else:
             array = _DECODERS[column.kind](chunk[column.name], column, field.type)
         arrays.append(_cast(array, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=layout)
 
 
+def _surrogates(first: int, rows: int, kind: pa.DataType) -> pa.Array:
+    numbers = np.arange(first, first + rows)
+    if _is_text(_plain(kind)):
+        return pa.array([f"synthetic-{number}" for number in numbers], pa.string())
+    return pa.array(numbers.astype("datetime64[D]")) if pa.types.is_temporal(_plain(kind)) else pa.array(numbers)
+
+
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.type == kind:
         return array
     if pa.types.is_dictionary(kind):
-        return array.cast(kind.value_type, safe=False).dictionary_encode().cast(kind)
+        return _cast(array, kind.value_type).dictionary_encode().cast(kind)
     if pa.types.is_null(kind):
         return pa.nulls(len(array))
-    if pa.types.is_decimal(kind):
-        return pc.round(array, kind.scale).cast(kind, safe=False)
+    if pa.types.is_decimal(kind) and not _is_text(array.type):
+        return pc.round(array.cast(pa.float64(), safe=False), kind.scale).cast(kind, safe=False)
     return array.cast(kind, safe=False)
+
+
+def _words(words: list[str | None], kind: pa.DataType) -> pa.Array:
+    """Return categories as values of a column's type."""
+    plain = _plain(kind)
+    array = pa.array(words, pa.string())
+    if pa.types.is_timestamp(plain):
+        array = array.cast(pa.timestamp(plain.unit))
+    return _cast(array, plain)
 
 
 def _from_codes(codes: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
     words: list[str | None] = list(column.categories)
     if column.open_ended:
-        value_type = kind.value_type if pa.types.is_dictionary(kind) else kind
-        words.append(OTHER if _is_text(value_type) else None)
-    index = pa.array(codes, pa.int64(), mask=(codes < 0) | (codes >= len(words)))
-    if pa.types.is_dictionary(kind) and _is_text(kind.value_type):
-        # All categories of the schema, not only those that were drawn.
-        return pa.DictionaryArray.from_arrays(
-            index.cast(kind.index_type), pa.array(words, kind.value_type), ordered=kind.ordered
-        )
-    return pa.array(words, pa.string()).take(index)
+        words.append(OTHER if _is_text(_plain(kind)) else None)
+    mask = (codes < 0) | (codes >= len(words))
+    values = _words(words, kind)
+    if pa.types.is_dictionary(kind):
+        index = pa.array(np.where(mask, 0, codes), kind.index_type, mask=mask)
+        return pa.DictionaryArray.from_arrays(index, values, ordered=kind.ordered)
+    return values.take(pa.array(codes, pa.int64(), mask=mask))
 
 
 def _from_booleans(codes: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
     truth = pa.array(codes == 1, mask=codes < 0)
-    return truth if pa.types.is_boolean(kind) or _is_text(kind) else truth.cast(pa.int8())
+    return truth if pa.types.is_boolean(_plain(kind)) or _is_text(_plain(kind)) else truth.cast(pa.int8())
 
 
 def _from_floats(values: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
     missing = np.isnan(values)
-    if not column.whole:
-        return pa.array(values, pa.float64(), mask=missing)
-    integers = pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing)
-    return integers
+    whole = column.whole or pa.types.is_integer(kind)
+    present = np.clip(np.where(missing, 0.0, values), *_range(kind, whole=whole))
+    if whole:
+        present = np.round(present).astype(np.uint64 if pa.types.is_uint64(kind) else np.int64)
+    return pa.array(present, mask=missing)
+
+
+def _range(kind: pa.DataType, *, whole: bool) -> tuple[float, float]:
+    """Return the least and the largest float that a type can hold."""
+    if pa.types.is_integer(kind):
+        limits = np.iinfo(kind.to_pandas_dtype())
+        lower, upper = float(limits.min), float(limits.max)
+    elif pa.types.is_decimal(kind):
+        upper = 10.0 ** (kind.precision - kind.scale)
+        # One unit in the last place less, or one float less if that is more.
+        upper = min(upper - 10.0**-kind.scale, float(np.nextafter(upper, 0)))
+        lower = -upper
+    elif pa.types.is_floating(kind):
+        limit = np.finfo(kind.to_pandas_dtype()).max
+        lower, upper = -float(limit), float(limit)
+    else:
+        lower, upper = -np.inf, np.inf
+    if whole and not pa.types.is_uint64(kind):
+        lower, upper = max(lower, -(2.0**63)), min(upper, 2.0**63)
+    # The largest whole numbers round up to a float that is one too many.
+    return lower, float(np.nextafter(upper, 0)) if upper in (2.0**63, 2.0**64) else upper
 
 
 def _from_dates(values: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
-    whole = _from_floats(values, column, kind)
+    # Nanoseconds in 64 bits reach from 1677 to 2262.
+    nano = pa.types.is_timestamp(kind) and kind.unit == "ns"
+    ends = ("1678-01-01", "2262-01-01") if nano else ("0001-01-01", "9999-12-31")
+    values = np.clip(values, *(dates.from_text(end, column.kind, column.name) for end in ends))
+    whole = _from_floats(values, column, pa.int64())
     if column.kind is Kind.DATE:
-        day = whole.cast(pa.int32()).cast(pa.date32())
-        return _iso(day, datetime.date.isoformat) if _is_text(kind) else day
-    moment = whole.cast(pa.timestamp("us"))
-    return _iso(moment, datetime.datetime.isoformat) if _is_text(kind) else moment
+        moment, write = whole.cast(pa.int32()).cast(pa.date32()), datetime.date.isoformat
+    else:
+        moment, write = whole.cast(pa.timestamp("us")), datetime.datetime.isoformat
+    return _iso(moment, write) if _is_text(kind) else moment
 
 
 def _iso(array: pa.Array, write: Callable[[Any], str]) -> pa.Array:

@@ -33,5 +33,6 @@ def to_text(value: float | None, kind: str) -> str:
         '1970-01-03'
     """
     since = datetime.timedelta(days=value or 0.0) if kind == "date" else datetime.timedelta(microseconds=value or 0.0)
-    moment = _EPOCH + since
+    # The last microseconds of the year 9999 are beyond a float's precision, and round up.
+    moment = _EPOCH + min(max(since, datetime.datetime.min - _EPOCH), datetime.datetime.max - _EPOCH)
     return moment.date().isoformat() if kind == "date" else moment.isoformat()

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threea.anonymize import ledger as module
+from threea.anonymize import ledger_file as module
 from threea.anonymize.ledger import Ledger
 from threea.errors import BudgetRefused, InternalError, LedgerError, SettingError
 

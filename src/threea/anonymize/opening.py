@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from threea import codec
 from threea.anonymize.discover import widest
-from threea.anonymize.door import PrivateTable, Till, Unit
+from threea.anonymize.door import PrivateTable
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
+from threea.anonymize.till import Till, Unit
 from threea.backends import Backend, RowBackend, open_backend
 from threea.backends.hashing import row_hashes
 from threea.backends.units import UnitBackend

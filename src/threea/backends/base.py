@@ -18,6 +18,12 @@ BATCH_ROWS = 1 << 16
 MAX_ROWS = 1 << 32
 """With at most 2**30 grid steps a row, sums of so many rows stay within int64."""
 
+
+def no_rows(layout: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with these columns and nothing in them."""
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in layout], schema=layout)
+
+
 RowSum = Callable[[pa.RecordBatch], NDArray[np.int64]]
 
 
@@ -54,7 +60,7 @@ class RowBackend(ABC):
                 raise InputError(f"the table has more rows than the {MAX_ROWS:,} whose sums stay exact; split it")
             part = function(batch)
             total = part if total is None else total + part
-        return function(self.layout.empty_table().to_batches()[0]) if total is None else total
+        return function(no_rows(self.layout)) if total is None else total
 
     def table(self) -> pa.Table:
         """Return all rows."""

@@ -1,0 +1,82 @@
+"""Who pays, and for whom: the privacy unit, and the till that takes payment before an answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from threea.anonymize.accountant import Charge, Line, Plan
+from threea.anonymize.events import Event, NonPrivate, to_json
+from threea.anonymize.ledger import Ledger
+from threea.budget import Budget
+from threea.errors import BudgetRefused, SettingError
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whom the privacy protects.
+
+    Args:
+        column: The column that names the person; None if every row is one.
+        max_rows: How many rows of one person count.
+    """
+
+    column: str | None = None
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.max_rows < 1:
+            raise SettingError(f"max_rows_per_unit ({self.max_rows}) must be at least 1")
+        if self.column is None and self.max_rows != 1:
+            raise SettingError(f"max_rows_per_unit ({self.max_rows}) needs a unit; name its column with --unit")
+
+
+class Till:
+    """Takes payment: reserves a plan once, then logs each charge before its answer."""
+
+    def __init__(self, budget: Budget, ledger: Ledger, dataset: str) -> None:
+        self.budget, self.ledger, self.dataset = budget, ledger, dataset
+        self.exposed: list[str] = []
+        self._releases: list[tuple[Plan, str]] = []
+
+    def pay(self, charge: Charge) -> Event:
+        """Reserve the charge's plan if need be, log the charge, and return the event it pays for."""
+        # By identity: an equal plan made for a second release is to be paid again.
+        release = next((number for plan, number in self._releases if plan is charge.plan), None)
+        self.ledger.charge(release or self._reserve(charge.plan), charge.name)
+        return charge.event
+
+    def _reserve(self, plan: Plan) -> str:
+        if plan.budget.adjacency is not self.budget.adjacency:
+            raise SettingError(
+                f"the plan's adjacency ({plan.budget.adjacency}) must be the table's ({self.budget.adjacency})"
+            )
+        spent = math.fsum(other.budget.epsilon for other, _ in self._releases)
+        spent_delta = math.fsum(other.budget.delta for other, _ in self._releases)
+        cost = max(plan.budget.epsilon, plan.epsilon)
+        fits = spent + cost <= self.budget.epsilon * (1 + 1e-9)
+        if not fits or spent_delta + plan.budget.delta > self.budget.delta * (1 + 1e-9):
+            raise BudgetRefused(
+                "the table's budget does not cover this plan",
+                requested=cost,
+                spent=spent,
+                cap=self.budget.epsilon,
+                remedy="calibrate the plan to what is left, or open the table with a larger budget",
+            )
+        release = self._enter(cost, plan.budget.delta, plan.lines, plan.recipe)
+        self._releases.append((plan, release))
+        return release
+
+    def expose(self, reason: str) -> None:
+        """Record that the rows were handed out."""
+        line = Line("expose", NonPrivate(reason))
+        self.ledger.charge(self._enter(math.inf, 0.0, (line,), ""), "expose")
+        self.exposed.append(reason)
+
+    def _enter(self, epsilon: float, delta: float, lines: Sequence[Line], recipe: str) -> str:
+        entries = [(line.name, to_json(line.event), line.count) for line in lines]
+        return self.ledger.reserve(self.dataset, epsilon=epsilon, delta=delta, lines=entries, recipe=recipe)
+
+    def __repr__(self) -> str:
+        return f"Till({self.budget})"

@@ -1,0 +1,332 @@
+"""Columns as pictures: the synthetic rows as bars, the noisy answers they were drawn from as dots with error bars.
+
+Both are counted in the same cells. Geometry is computed here, in thousandths of the picture's width; the template
+places it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea import dates
+from threea.cells import Bins, Categories, Cells
+from threea.report.words import LONG, number, percent, shown
+from threea.schema import OTHER, Column, Kind
+
+if TYPE_CHECKING:
+    from threea.framework import Histogram
+
+TOP = 12
+"""How many categories are shown; the others are added up."""
+_BARS = 40
+_BINS = 32
+_WIDTH, _HEIGHT = 1000.0, 100.0
+_TICK_GAP = 0.21
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What is known of one or several cells together: the share of synthetic rows, and the noisy count if any."""
+
+    label: str
+    share: float
+    count: float | None
+    error: float
+    """Two standard deviations of the noise."""
+    apart: bool = False
+    """Whether the label is the page's own word (missing, other, rest) and not a value."""
+
+    @property
+    def title(self) -> str:
+        """Everything, for a tooltip."""
+        answer = "" if self.count is None else f"; noisy count {self.noisy}"
+        return f"{shown(self.label, LONG)}: {percent(self.share)} of the synthetic rows{answer}"
+
+    @property
+    def noisy(self) -> str:
+        """The noisy count with its error."""
+        return "" if self.count is None else f"{number(round(self.count))} ± {number(math.ceil(self.error))}"
+
+    @property
+    def text(self) -> str:
+        """The share of synthetic rows."""
+        return percent(self.share)
+
+    def __add__(self, other: Tally) -> Tally:
+        """Add disjoint cells up; their noise is independent."""
+        count = None if self.count is None or other.count is None else self.count + other.count
+        return Tally(self.label, self.share + other.share, count, math.hypot(self.error, other.error), self.apart)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A horizontal bar."""
+
+    tally: Tally
+    bar: str
+    error: str
+    dot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Vertical bars over an axis; a bar's area is its share."""
+
+    bars: str
+    errors: str
+    dots: str
+    touch: tuple[tuple[str, str, str], ...]
+    """Left end, width and tooltip of each bar's strip."""
+    ticks: tuple[tuple[str, str, str], ...]
+    """Position in percent, alignment and text."""
+    peak: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A column, ready to be placed on the page."""
+
+    name: str
+    caption: str
+    chart: Chart | None
+    rows: tuple[Row, ...]
+    answered: bool
+    """Whether the release holds noisy counts of this column."""
+    summary: str
+    """The picture in words, for those who cannot see it."""
+
+
+def picture(
+    column: Column, values: NDArray[Any], histogram: Histogram | None, noisy_rows: int, *, scale: float | None = None
+) -> Picture:
+    """Draw a column.
+
+    Args:
+        column: Its public description.
+        values: The synthetic values, encoded.
+        histogram: The noisy answers, if the model has them.
+        noisy_rows: The noisy number of private rows, by which noisy counts become shares.
+        scale: The share at which a horizontal bar fills the width; by default the largest one's.
+    """
+    cells = histogram.cells if histogram else column.cells(_BINS)
+    tallies = _tallies(column, cells, values, histogram)
+    whole = max(noisy_rows, 1)
+    if isinstance(cells, Categories):
+        rows, chart = _top(column, tallies), None
+    else:
+        first, last = len(cells.special), len(cells.special) + len(cells.edges) - 1
+        chart = _chart(column, cells, tallies[first:last], whole)
+        rows, scale = [*tallies[:first], *tallies[last:]], 1.0
+    return Picture(
+        name=column.name,
+        caption=caption(column),
+        chart=chart,
+        rows=_rows(rows, whole, scale),
+        answered=histogram is not None,
+        summary=_summary(column, tallies),
+    )
+
+
+def caption(column: Column) -> str:
+    """Return a column's public description in a line."""
+    parts = [str(column.kind)]
+    if column.kind.numeric:
+        assert column.lower is not None
+        assert column.upper is not None
+        parts.append(f"{_value(column, column.lower)} to {_value(column, column.upper)}")
+    elif column.kind is not Kind.BOOLEAN:
+        parts.append(f"{len(column.categories):,} categories" + (" and others" if column.open_ended else ""))
+    if column.nullable:
+        parts.append("may be missing")
+    return " · ".join(parts)
+
+
+def _tallies(column: Column, cells: Cells, values: NDArray[Any], histogram: Histogram | None) -> list[Tally]:
+    index = cells.index(values)
+    shares = np.bincount(index[index >= 0], minlength=cells.size) / max(len(values), 1)
+    counts = [None] * cells.size if histogram is None else [float(count) for count in histogram.counts]
+    error = 0.0 if histogram is None else 2 * float(histogram.stddev)
+    return [
+        Tally(label, float(share), count, error, apart)
+        for (label, apart), share, count in zip(_labels(column, cells), shares, counts, strict=True)
+    ]
+
+
+def _labels(column: Column, cells: Cells) -> Iterator[tuple[str, bool]]:
+    if isinstance(cells, Categories):
+        yield from ((category, False) for category in column.categories[: cells.count])
+        yield from ((OTHER, True) for _ in range(cells.count - len(column.categories)))
+    else:
+        yield from ((_value(column, special), False) for special in cells.special)
+        yield from ((_between(column, low, high), False) for low, high in pairwise(cells.edges))
+    if cells.missing:
+        yield "missing", True
+
+
+def _value(column: Column, value: float) -> str:
+    if not column.kind.temporal:
+        return number(value)
+    try:
+        return dates.to_text(value, column.kind).replace("T", " ").removesuffix(" 00:00:00")
+    except OverflowError:
+        # The bin after the last day that the calendar knows has no name.
+        return "the end of time"
+
+
+def _between(column: Column, low: float, high: float) -> str:
+    if column.kind is Kind.DATETIME or not column.whole:
+        return f"{_value(column, low)} to {_value(column, high)}"
+    return _value(column, low) if high - low <= 1 else f"{_value(column, low)} to {_value(column, high - 1)}"
+
+
+def _top(column: Column, tallies: Sequence[Tally]) -> list[Tally]:
+    """Keep the most frequent categories, the others added up; the page's own words come last."""
+    named = [tally for tally in tallies if not tally.apart]
+    ranked = sorted(named, key=lambda tally: -tally.share)
+    kept = ranked[: TOP + 1] if len(ranked) == TOP + 1 else ranked[:TOP]
+    rest = ranked[len(kept) :]
+    if column.kind is not Kind.CATEGORICAL:
+        kept = [tally for tally in named if any(tally is other for other in kept)]
+    if rest:
+        label = f"{len(rest):,} more"
+        total = sum(rest[1:], rest[0])
+        kept.append(Tally(label, total.share, total.count, total.error, apart=True))
+    return kept + [tally for tally in tallies if tally.apart]
+
+
+def _ceiling(bars: Sequence[float], dots: Sequence[float]) -> float:
+    """Return the top of a scale: room for all bars, and for dots unless noise throws them far beyond."""
+    highest = max(bars, default=0.0)
+    return max(highest, min(max(dots, default=0.0), 2 * highest or math.inf)) or 1.0
+
+
+def _rows(tallies: Sequence[Tally], whole: int, scale: float | None) -> tuple[Row, ...]:
+    counts = [tally.count / whole for tally in tallies if tally.count is not None]
+    full = scale or _ceiling([tally.share for tally in tallies], counts)
+
+    def along(count: float) -> str:
+        return _figure(min(max(count / whole / full, 0.0), 1.0) * _WIDTH)
+
+    def row(tally: Tally) -> Row:
+        bar = _figure(min(tally.share / full, 1.0) * _WIDTH)
+        if tally.count is None:
+            return Row(tally, bar, "", "")
+        low, high = along(tally.count - tally.error), along(tally.count + tally.error)
+        return Row(tally, bar, f"M{low} 10H{high}", f"M{along(tally.count)} 10h.01")
+
+    return tuple(row(tally) for tally in tallies)
+
+
+def _chart(column: Column, cells: Bins, tallies: Sequence[Tally], whole: int) -> Chart:
+    step = math.ceil(len(tallies) / _BARS)
+    edges = [*cells.edges[:-1:step], cells.edges[-1]]
+    merged = [
+        _relabelled(sum(part[1:], part[0]), _between(column, low, high))
+        for (low, high), part in zip(
+            pairwise(edges), (tallies[start : start + step] for start in range(0, len(tallies), step)), strict=True
+        )
+    ]
+    place = _axis(edges, log=cells.log)
+    spots = [place(edge) * _WIDTH for edge in edges]
+    widths = [max(right - left, 1e-9) for left, right in pairwise(spots)]
+    heights = [tally.share / width for tally, width in zip(merged, widths, strict=True)]
+    counts = [(tally.count or 0.0) / whole / width for tally, width in zip(merged, widths, strict=True)]
+    full = _ceiling(heights, counts)
+
+    def up(height: float) -> str:
+        return _figure(_HEIGHT * (1 - min(max(height / full, 0.0), 1.0)))
+
+    bars, errors, dots, touch = [], [], [], []
+    for left, width, height, count, tally in zip(spots, widths, heights, counts, merged, strict=True):
+        gap = min(1.5, width * 0.1)
+        if height:
+            start, end = _figure(left + gap), _figure(left + width - gap)
+            bars.append(f"M{start} 100V{up(height)}H{end}V100z")
+        if tally.count is not None:
+            middle, spread = _figure(left + width / 2), tally.error / whole / width
+            errors.append(f"M{middle} {up(count - spread)}V{up(count + spread)}")
+            dots.append(f"M{middle} {up(count)}h.01")
+        touch.append((_figure(left), _figure(width), tally.title))
+    even = max(widths) < 1.2 * min(widths)
+    tallest = max((tally.share for tally in merged), default=0.0)
+    return Chart(
+        bars="".join(bars),
+        errors="".join(errors),
+        dots="".join(dots),
+        touch=tuple(touch),
+        ticks=tuple(_ticks(column, edges, place)),
+        peak=f"highest {percent(tallest)}" if even and tallest else "",
+    )
+
+
+def _relabelled(tally: Tally, label: str) -> Tally:
+    return Tally(label, tally.share, tally.count, tally.error)
+
+
+def _axis(edges: Sequence[float], *, log: bool) -> Callable[[float], float]:
+    """Return where on an axis from 0 to 1 a value lies: linear, or logarithmic where bins would be too thin to see."""
+    smallest = min(high - low for low, high in pairwise(edges))
+
+    def scaled(bend: Callable[[float], float]) -> Callable[[float], float]:
+        # Halves, for the whole span of the floats does not fit in one.
+        start, span = bend(edges[0]) / 2, bend(edges[-1]) / 2 - bend(edges[0]) / 2
+        return lambda value: (bend(value) / 2 - start) / span
+
+    if log:
+        return scaled(math.log)
+    linear, bent = scaled(lambda value: value), scaled(lambda value: math.asinh(value / smallest))
+    thinnest = [min(axis(high) - axis(low) for low, high in pairwise(edges)) for axis in (linear, bent)]
+    return linear if thinnest[0] >= min(0.008, thinnest[1]) else bent
+
+
+def _ticks(column: Column, edges: Sequence[float], place: Callable[[float], float]) -> Iterator[tuple[str, str, str]]:
+    unit_bins = column.whole and all(high - low <= 1 for low, high in pairwise(edges))
+    last = -1.0
+    for value in _round_values(column, edges[0], edges[-1] - unit_bins, place):
+        # A bar that holds a single number stands over its middle.
+        position = place(value + 0.5) if unit_bins else place(value)
+        if position - last < _TICK_GAP and last >= 0:
+            continue
+        last = position
+        align = "start" if position < 0.08 else "end" if position > 0.92 else "middle"
+        text = _value(column, value)
+        yield f"{100 * position:.1f}", align, text[:10] if column.kind.temporal else text
+
+
+def _round_values(column: Column, low: float, high: float, place: Callable[[float], float]) -> list[float]:
+    """Return round numbers from low to high, in order, more than will fit."""
+    if column.kind.temporal:
+        return [low, low + (high - low) / 2, high]
+    middle = low / 2 + high / 2
+    if abs(place(middle) - 0.5) > 0.1:
+        powers = [sign * 10.0**power for sign in (-1, 1) for power in range(-12, 40)]
+        inside = sorted(value for value in (0.0, *powers) if low <= value <= high)
+        spread = [value for value in inside if value == 0 or not column.whole or abs(value) >= 1]
+        if len(spread) > 1:
+            return spread
+    span = high / 4 - low / 4
+    if span <= 0:
+        return [low]
+    power = 10.0 ** math.floor(math.log10(span))
+    step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= span * 0.999)
+    if column.whole:
+        step = max(step, 1.0)
+    first = math.ceil(low / step - 1e-9)
+    return [(first + count) * step for count in range(12) if (first + count) * step <= high + step * 1e-9]
+
+
+def _summary(column: Column, tallies: Sequence[Tally]) -> str:
+    most = max(tallies, key=lambda tally: tally.share, default=None)
+    start = f"Synthetic values of {shown(column.name)}"
+    return start if most is None else f"{start}; most frequent is {shown(most.label)} with {most.text}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

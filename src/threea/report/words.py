@@ -1,0 +1,220 @@
+"""Plain words and well-set numbers for people who never read a proof."""
+
+from __future__ import annotations
+
+import math
+
+from threea.anonymize.events import Event, Gaussian, NonPrivate, Pure, Sampled, Threshold
+from threea.budget import Adjacency
+from threea.certificate import Certificate, Guarantee
+from threea.schema import Origin
+
+SHORT, LONG = 60, 300
+"""Most characters of a foreign text that are shown, and that its tooltip holds."""
+
+
+def shown(text: str, limit: int = SHORT) -> str:
+    """Return a text from outside (a column's name, a category) as it can be shown: printable, and not too long.
+
+    Example:
+        >>> shown("ward\\x00"), shown("a" * 99, limit=5), shown("")
+        ('ward\ufffd', 'aaaa…', '(empty)')
+    """
+    head = text[: limit + 1]
+    clean = "".join(letter if letter.isprintable() else "\ufffd" for letter in head)
+    if not clean:
+        return "(empty)"
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def number(value: float) -> str:
+    """Return a number with four significant digits.
+
+    Example:
+        >>> number(0.5), number(20005.4), number(1234.56), number(3.2e9), number(1e-6), number(math.inf)
+        ('0.5', '20,005', '1,235', '3.2e9', '1e-6', '∞')
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞" if value < 0 else "unknown"
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if not 1e-3 <= size < 1e8:
+        mantissa, exponent = f"{value:.3e}".split("e")
+        return f"{float(mantissa):g}e{int(exponent)}".replace("-", "−", 1 if value < 0 else 0)
+    decimals = max(3 - math.floor(math.log10(size)), 0)
+    text = f"{value:,.{decimals}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """Return a share of the whole in percent.
+
+    Example:
+        >>> percent(0.4567), percent(0.0001), percent(0), percent(1)
+        ('45.7%', '<0.1%', '0%', '100%')
+    """
+    if share in (0, 1):
+        return f"{share:.0%}"
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    return ">99.9%" if 0.9995 <= share < 1 else f"{share:.1%}"
+
+
+def chance(probability: float) -> str:
+    """Return a small probability as one in so many.
+
+    Example:
+        >>> chance(1e-6), chance(0.25)
+        ('1 in 1,000,000', '1 in 4')
+    """
+    return f"1 in {number(1 / probability) if probability < 1e-12 else format(math.floor(1 / probability + 1e-6), ',')}"
+
+
+def factor(epsilon: float) -> str:
+    """Return e to the epsilon.
+
+    Example:
+        >>> factor(1.0), factor(20.0), factor(1e9)
+        ('2.718', '485,165,195', 'astronomically many')
+    """
+    if epsilon > 30:
+        return "astronomically many"
+    return number(math.exp(epsilon)) if epsilon < 18 else f"{math.exp(epsilon):,.0f}"
+
+
+def best_guess(epsilon: float, delta: float) -> float:
+    """Return how often, at most, a guess at even odds is right under (epsilon, delta)-DP (Kairouz et al. 2015).
+
+    Example:
+        >>> round(best_guess(1.0, 1e-6), 3)
+        0.731
+    """
+    return min(1.0, 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700.0))))
+
+
+def event(happened: Event) -> str:
+    """Say what an event was."""
+    match happened:
+        case Gaussian():
+            return "Sums over all rows, with Gaussian noise"
+        case Pure(epsilon=epsilon):
+            return f"A private choice, or sums with Laplace noise, each with ε = {number(epsilon)}"
+        case Sampled(rate=rate):
+            return f"Sums over a random {percent(rate)} of the rows, with Gaussian noise"
+        case Threshold(delta=delta):
+            return (
+                "Values that enough rows share, by counts with Gaussian noise; one held by a single person"
+                f" is shown with a chance of at most {chance(delta)}"
+            )
+        case NonPrivate(reason=reason):
+            return f"The rows were handed out: {shown(reason, LONG)}"
+
+
+def noise_multiplier(happened: Event) -> str:
+    """Return an event's noise over the most that one unit can change, where it has such."""
+    if isinstance(happened, Gaussian | Sampled | Threshold):
+        return number(happened.noise_multiplier)
+    return "none" if isinstance(happened, NonPrivate) else "–"
+
+
+def stands(certificate: Certificate) -> bool:
+    """Whether the page may say that the guarantee is proven: it says so, and its events fit the budget."""
+    fits = certificate.accounted_epsilon <= certificate.epsilon * (1 + 1e-9)
+    return certificate.guarantee is Guarantee.PROVEN and fits
+
+
+def whom(certificate: Certificate) -> str:
+    """Return the privacy unit, in a sentence's words."""
+    return "one row" if certificate.unit == "row" else shown(certificate.unit, LONG)
+
+
+def meaning(certificate: Certificate) -> list[str]:
+    """Say what epsilon and delta mean, exactly and without formulas."""
+    unit, bound = whom(certificate), f"e^ε = {factor(certificate.epsilon)}"
+    change = f"{unit} is taken out of the private table, or put in"
+    question = f"whether {unit if certificate.unit == 'row' else 'a certain person'} was in the private table"
+    if certificate.adjacency == Adjacency.REPLACE:
+        change = f"{unit} of the private table is replaced by any other"
+        question = f"which of two versions of {unit} was in the private table"
+    guess = best_guess(certificate.epsilon, certificate.delta)
+    return [
+        f"Suppose {change}. Whatever someone could conclude from this release becomes more or less likely by at most"
+        f" a factor of {bound}, apart from a chance of {chance(certificate.delta)}.",
+        f"In other words: a coin toss tells {question} half of the time. With this release in hand, and all the"
+        f" knowledge in the world besides, no one can tell more than {percent(guess)} of the time.",
+    ]
+
+
+def banner(certificate: Certificate) -> tuple[str, str] | None:
+    """Return the warning that a release without a standing proof carries: its title, and what it means."""
+    if stands(certificate):
+        return None
+    if certificate.guarantee is Guarantee.CLAIMED:
+        return (
+            "The privacy of this release is claimed, not proven",
+            "It rests on a published method's own accounting. If one of the assumptions below fails, so does the claim.",
+        )
+    if certificate.guarantee is Guarantee.NONE:
+        return (
+            "This release has no privacy guarantee",
+            "It may reveal private rows. Handle it with the same care as the private table itself.",
+        )
+    return (
+        "The guarantee of this release does not stand",
+        f"Its events add up to ε = {number(certificate.accounted_epsilon)}, more than its budget of"
+        f" {number(certificate.epsilon)}. Do not pass it on.",
+    )
+
+
+BADGES = {
+    Guarantee.PROVEN: "Proven",
+    Guarantee.CLAIMED: "Claimed, not proven",
+    Guarantee.NONE: "No guarantee",
+}
+
+ORIGINS = {
+    Origin.OWNER: (
+        "The owner of the table wrote it.",
+        "Column names, kinds, ranges and lists of categories are the owner's word that they were public knowledge"
+        " before. They are not protected.",
+    ),
+    Origin.TYPES: (
+        "Only the names and types of the columns were used.",
+        "Names and types of the columns are taken as public. They are not protected.",
+    ),
+    Origin.DISCOVERED: (
+        "Ranges and categories were found in the private rows under the same guarantee, and paid for from the same"
+        " budget. A category that too few rows share was not found, and stands as other.",
+        "Names and types of the columns are taken as public. They are not protected.",
+    ),
+}
+"""How a schema was found, and what it leaves unprotected."""
+
+
+def caveats(certificate: Certificate) -> list[tuple[str, str]]:
+    """Return what is not promised, each with a headline."""
+    found = [("The description of the table.", ORIGINS[Origin(certificate.schema_origin)][1])]
+    if certificate.unit == "row":
+        found.append(
+            (
+                "Several rows of one person.",
+                "Each row is protected by itself. Someone with k rows is protected k times less (their ε is k times"
+                " as large).",
+            )
+        )
+    if certificate.adjacency == Adjacency.REPLACE:
+        found.append(("The number of rows.", "It is taken as public."))
+    return [
+        *found,
+        (
+            "What is true of groups.",
+            "That smokers fall ill more often can be learned from this data, as it should, and applies to a smoker who"
+            " is not in the table as much as to one who is.",
+        ),
+        (
+            "Other releases.",
+            "Every further release from the same rows adds its ε and δ to these.",
+        ),
+    ]

@@ -1,0 +1,186 @@
+"""Tables for the laws: rows of the nastiest values that their types can hold, behind a real door."""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from threea.anonymize.accountant import Line, Plan
+from threea.anonymize.door import PrivateTable, Unit
+from threea.anonymize.events import Gaussian
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.backends.memory import MemoryBackend
+from threea.backends.units import UnitBackend
+from threea.budget import Adjacency, Budget
+from threea.schema import Schema
+from threea.testing import SilentNoise
+
+KEY = bytes(range(32))
+
+# What a schema says and what a column's type can hold differ on purpose: text where numbers are due, numbers where
+# text is, moments for dates.
+LAYOUT = pa.schema(
+    [
+        ("person", pa.string()),
+        ("number", pa.float64()),
+        ("whole", pa.string()),
+        ("cost", pa.float32()),
+        ("ward", pa.string()),
+        ("code", pa.int64()),
+        ("flag", pa.string()),
+        ("day", pa.timestamp("us")),
+    ]
+)
+SCHEMA = Schema.of(
+    {
+        "person": {"kind": "id"},
+        "number": {"kind": "real", "lower": -1.0, "upper": 2.0, "special": [0.0]},
+        "whole": {"kind": "integer", "lower": 0, "upper": 7},
+        "cost": {"kind": "real", "lower": 0.5, "upper": 1e30, "log": True, "nullable": False},
+        "ward": {"kind": "categorical", "categories": ["a", "b", "c"]},
+        "code": {"kind": "categorical", "categories": ["1", "2"], "open_ended": True},
+        "flag": {"kind": "boolean", "nullable": False},
+        "day": {"kind": "date", "lower": "2020-01-01", "upper": "2021-01-01"},
+    }
+)
+
+_FLOATS = [None, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 0.0, -0.0, -1.0, 2.0, 1.0, 0.3]
+_TEXT_NUMBERS = [None, "", "3", " 4 ", "7.9", "-1", "1e308", "-1e999", "inf", "nan", "NaN", "many", "٣", "0x1", "+5", "."]
+_MOMENTS = [None, datetime(2020, 7, 1), datetime(1, 1, 1), datetime(9999, 12, 31), datetime(2020, 1, 1, 23, 59)]
+
+ROWS = st.fixed_dictionaries(
+    {
+        "person": st.sampled_from([None, "", "p", "q", "r", "s"]),
+        "number": st.one_of(st.sampled_from(_FLOATS), st.floats()),
+        "whole": st.one_of(st.sampled_from(_TEXT_NUMBERS), st.text(max_size=3)),
+        "cost": st.sampled_from([None, math.nan, math.inf, -math.inf, 0.0, -3.0, 1e38, 1e-45, 12.5]),
+        "ward": st.one_of(st.sampled_from([None, "a", "b", "c", "A", "other", "z", "", "1"]), st.text(max_size=2)),
+        "code": st.sampled_from([None, 0, 1, 2, 3, -1, 2**63 - 1, -(2**63)]),
+        "flag": st.sampled_from([None, "true", "F", "yes", "0", "1.0", "perhaps", ""]),
+        "day": st.sampled_from(_MOMENTS),
+    }
+)
+
+
+def arrow(rows):
+    """Return rows as an Arrow table of the laws' layout."""
+    return pa.Table.from_pylist(list(rows), schema=LAYOUT)
+
+
+@dataclass
+class OpenTill:
+    """Takes every charge: the laws here are about sums, and `tests/anonymize` is about payment."""
+
+    budget: Budget
+    exposed: tuple[str, ...] = ()
+
+    def pay(self, charge):
+        return charge.event
+
+
+def private(rows, *, adjacency=Adjacency.ADD_REMOVE, max_rows=None, noise=None, backend=None):
+    """Put rows behind a door; with `max_rows`, column `person` names the unit."""
+    inner = backend or MemoryBackend(arrow(rows))
+    unit = Unit() if max_rows is None else Unit("person", max_rows)
+    return PrivateTable(
+        backend=inner if max_rows is None else UnitBackend(inner, "person", max_rows, KEY),
+        schema=SCHEMA,
+        till=OpenTill(Budget(1.0, 1e-6, adjacency)),
+        noise=noise or SilentNoise(),
+        unit=unit,
+        accept_unproven=False,
+        key=KEY,
+        restore=lambda table: table,
+    )
+
+
+def charge(event=None, adjacency=Adjacency.ADD_REMOVE):
+    """Return a charge that pays for one event."""
+    event = event or Gaussian(1.0)
+    return Plan(Budget(1.0, 1e-6, adjacency), (Line("step", event),))["step"]
+
+
+def _first(chunk):
+    return np.nan_to_num(chunk["number"], nan=0.5)
+
+
+def _smooth(chunk):
+    """Return well-behaved vectors, a few of them longer than any bound asked for here."""
+    return np.column_stack([np.sin(_first(chunk) * factor) * factor for factor in range(1, 6)])
+
+
+def _holes(chunk):
+    """Return not-a-number and infinities among finite numbers."""
+    vectors = _smooth(chunk)
+    vectors[chunk["ward"] == 0, 1] = np.nan
+    vectors[chunk["ward"] == 1, 2] = np.inf
+    vectors[chunk["ward"] == 2, 3] = -np.inf
+    return vectors
+
+
+def _enormous(chunk):
+    """Return vectors whose squares overflow, with entries at both ends of the float range."""
+    return np.sign(_smooth(chunk)) * np.array([1.7e308, 1e308, 1e200, 1.0, 5e-324])
+
+
+def _minute(chunk):
+    """Return vectors whose squares underflow."""
+    return _smooth(chunk) * 5e-324
+
+
+def _edge(chunk):
+    """Return vectors exactly as long as the bound 1, along one axis or another, or along all."""
+    axes = np.vstack([np.eye(5), np.full((1, 5), 1 / math.sqrt(5))])
+    return axes[(chunk["ward"] + chunk["code"]) % 6] * np.where(_first(chunk) > 0, 1.0, -1.0)[:, None]
+
+
+def _by_column(chunk):
+    """Return vectors stored column by column, as many functions do."""
+    return np.asfortranarray(_smooth(chunk))
+
+
+FUNCTIONS = [_smooth, _holes, _enormous, _minute, _edge, _by_column]
+
+
+def _features(function, l2, nonnegative):
+    return Features(
+        function=function, columns=("number", "ward", "code"), shape=(5,), l2=l2, l1=2 * l2, nonnegative=nonnegative
+    )
+
+
+_NUMBERS = tuple(SCHEMA[name] for name in ("number", "whole", "cost", "day"))
+_CELLS = st.sampled_from([column.cells(3) for column in SCHEMA.modelled])
+
+_LEAVES = {
+    Count: st.just(Count()),
+    Marginal: st.lists(_CELLS, min_size=1, max_size=3, unique=True).map(lambda cells: Marginal(tuple(cells))),
+    Moments: st.builds(
+        Moments,
+        st.lists(st.sampled_from(_NUMBERS), min_size=1, unique_by=lambda column: column.name).map(tuple),
+        st.sampled_from([1, 2]),
+    ),
+    Features: st.builds(
+        _features, st.sampled_from(FUNCTIONS), st.sampled_from([1.0, 0.1, math.pi, 1e-300, 1e300]), st.booleans()
+    ),
+}
+_GROUPED = st.builds(Grouped, _CELLS, st.one_of(*_LEAVES.values()))
+QUERIES = {
+    **_LEAVES,
+    Grouped: _GROUPED,
+    # Bounds of one scale: a stack shares one grid, on which far smaller bounds would vanish.
+    Stack: st.lists(
+        st.one_of(
+            _LEAVES[Count],
+            _LEAVES[Marginal],
+            _LEAVES[Moments],
+            _GROUPED.filter(lambda grouped: 0.01 < grouped.l2 < 100),
+            st.builds(_features, st.sampled_from(FUNCTIONS), st.sampled_from([1.0, 0.1, math.pi]), st.booleans()),
+        ),
+        min_size=1,
+        max_size=4,
+    ).map(lambda queries: Stack(tuple(queries))),
+}
+"""For each class of query, a strategy that makes some."""

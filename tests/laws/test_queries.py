@@ -1,0 +1,316 @@
+"""The law of every query: whatever a row holds, adding, removing or replacing it moves the sum by no more than declared.
+
+Sums are compared as whole numbers on the door's grid, and bounds as exact fractions: nothing here is approximate.
+"""
+
+import dataclasses
+import inspect
+from fractions import Fraction
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from nasty import QUERIES, ROWS, SCHEMA, arrow, charge, private
+
+from threea import codec
+from threea.anonymize import query as module
+from threea.anonymize.bounding import integer_sum, step_of
+from threea.anonymize.door import _SCORE_STEP
+from threea.anonymize.events import Gaussian, Pure, Sampled
+from threea.anonymize.noise import SMOOTHING, SecureNoise
+from threea.anonymize.query import Gaps, Grouped, Marginal, Query, Stack
+from threea.budget import Adjacency
+from threea.testing import SilentNoise
+
+TABLES = st.lists(ROWS, max_size=6)
+KINDS = pytest.mark.parametrize("kind", QUERIES, ids=lambda kind: kind.__name__)
+ADJACENCIES = st.sampled_from(list(Adjacency))
+LAW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def test_every_kind_of_query_is_under_the_law():
+    concrete = {
+        kind for _, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, Query) and dataclasses.is_dataclass(kind)
+    }
+    assert concrete == set(QUERIES)
+
+
+def bound(query, norm):
+    """Return the exact bound on one row: the square of its L2 norm, or its L1 norm."""
+    if isinstance(query, Stack):
+        return sum(bound(part, norm) for part in query.queries)
+    if isinstance(query, Grouped):
+        return bound(query.query, norm)
+    return Fraction(query.l2) ** 2 if norm == "l2" else Fraction(query.l1)
+
+
+def moved(before, after, norm):
+    """Return how far the integers moved: the square of the L2 distance, or the L1 distance."""
+    steps = [int(b) - int(a) for a, b in zip(before.tolist(), after.tolist(), strict=True)]
+    return sum(step * step for step in steps) if norm == "l2" else sum(abs(step) for step in steps)
+
+
+def apart(query, adjacency, norm):
+    """Return by how many bounds two neighbours' sums may differ, squared for L2."""
+    if adjacency is Adjacency.ADD_REMOVE:
+        return 1
+    if norm == "l1":
+        return 2
+    return 2 if query.nonnegative else 4
+
+
+@dataclasses.dataclass
+class Pair:
+    """Two neighbouring tables."""
+
+    before: list
+    after: list
+
+
+@st.composite
+def neighbours(draw, adjacency):
+    """Make two tables that differ in one row."""
+    rows, place = draw(TABLES), draw(st.integers(0, 6))
+    one, other = draw(ROWS), draw(ROWS)
+    more = [*rows[:place], one, *rows[place:]]
+    if adjacency is Adjacency.REPLACE:
+        return Pair(more, [*rows[:place], other, *rows[place:]])
+    return Pair(rows, more) if draw(st.booleans()) else Pair(more, rows)
+
+
+@st.composite
+def neighbours_by_person(draw, adjacency):
+    """Make two tables, shuffled, that differ in all rows of one person."""
+    others = [row for row in draw(TABLES) if row["person"] != "p"]
+
+    def person():
+        return [{**row, "person": "p"} for row in draw(st.lists(ROWS, min_size=1, max_size=5))]
+
+    more = draw(st.permutations([*others, *person()]))
+    if adjacency is Adjacency.REPLACE:
+        return Pair(more, draw(st.permutations([*others, *person()])))
+    fewer = draw(st.permutations(others))
+    return Pair(fewer, more) if draw(st.booleans()) else Pair(more, fewer)
+
+
+class Witness(SilentNoise):
+    """Adds nothing, and keeps the whole numbers it was to add noise to."""
+
+    def __init__(self):
+        self.sums, self.scale = None, None
+
+    def gaussian(self, sums, scale):
+        self.sums, self.scale = sums, scale
+        return sums
+
+    laplace = gaussian
+
+    def choose(self, scores, scale):
+        self.sums, self.scale = scores, scale
+        return super().choose(scores, scale)
+
+
+def seen(rows, query, event, adjacency, max_rows=None):
+    """Return the door's whole numbers for a table, having checked that the answer is made of them."""
+    witness = Witness()
+    table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=witness)
+    answer = table.measure(query, charge(event, adjacency))
+    step = step_of(query.l1 if isinstance(event, Pure) else query.l2)
+    assert [Fraction(value) for value in answer.value.ravel().tolist()] == [
+        Fraction(int(whole)) * Fraction(step) for whole in witness.sums.tolist()
+    ]
+    return witness.sums
+
+
+def check(pair, query, event, adjacency, max_rows=None):
+    norm = "l1" if isinstance(event, Pure) else "l2"
+    power = 1 if norm == "l1" else 2
+    step = Fraction(step_of(query.l1 if norm == "l1" else query.l2))
+    before, after = (seen(rows, query, event, adjacency, max_rows) for rows in (pair.before, pair.after))
+    allowed = bound(query, norm) * apart(query, adjacency, norm) * ((max_rows or 1) / step) ** power
+    assert moved(before, after, norm) <= allowed
+
+
+EVENTS = st.sampled_from([Gaussian(1.0), Pure(1.0)])
+
+
+@KINDS
+@LAW
+@given(data=st.data())
+def test_a_row_moves_the_sum_by_at_most_the_bound(kind, data):
+    adjacency = data.draw(ADJACENCIES)
+    check(data.draw(neighbours(adjacency)), data.draw(QUERIES[kind]), data.draw(EVENTS), adjacency)
+
+
+@KINDS
+@LAW
+@given(data=st.data(), max_rows=st.integers(1, 4))
+def test_a_person_moves_the_sum_by_at_most_max_rows_bounds(kind, data, max_rows):
+    adjacency = data.draw(ADJACENCIES)
+    pair = data.draw(neighbours_by_person(adjacency))
+    check(pair, data.draw(QUERIES[kind]), data.draw(EVENTS), adjacency, max_rows)
+
+
+@KINDS
+@LAW
+@given(data=st.data(), row=ROWS, l1=st.booleans())
+def test_one_row_alone_is_within_the_bound(kind, data, row, l1):
+    query, norm = data.draw(QUERIES[kind]), "l1" if l1 else "l2"
+    step = step_of(query.l1 if l1 else query.l2)
+    sums = integer_sum(query, codec.encode(arrow([row]), SCHEMA), 1, step=step, l1=l1)
+    assert sums.shape == (query.size,)
+    assert moved(np.zeros_like(sums), sums, norm) <= bound(query, norm) / Fraction(step) ** (1 if l1 else 2)
+    if query.nonnegative:
+        assert sums.min() >= 0
+
+
+class OpenDp:
+    """Stands in for OpenDP's constructors: keeps the scale of the noise asked for, and adds none."""
+
+    def __init__(self):
+        self.scale, self.values = None, None
+
+    def __call__(self, domain, metric, *measure, scale):
+        def measurement(values):
+            self.scale, self.values = scale, values
+            return values if not measure else 0
+
+        return measurement
+
+
+def asked_of_opendp(constructor, act):
+    """Act with the secure noise, OpenDP's sampler apart; return the exact scale and whole numbers it was given."""
+    opendp = OpenDp()
+    with mock.patch(f"opendp.measurements.{constructor}", opendp):
+        act(SecureNoise())
+    return Fraction(opendp.scale), np.array(opendp.values, dtype=np.int64)
+
+
+@KINDS
+@LAW
+@given(data=st.data(), multiplier=st.floats(1e-3, 1e3), max_rows=st.sampled_from([None, 1, 3]))
+def test_gaussian_noise_is_as_wide_as_the_event_says(kind, data, multiplier, max_rows):
+    """What OpenDP is asked for, less the smoothing, is at least the noise multiplier times the true distance."""
+    adjacency, query = data.draw(ADJACENCIES), data.draw(QUERIES[kind])
+    pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
+
+    def measured(rows):
+        def act(noise):
+            table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=noise)
+            table.measure(query, charge(Gaussian(multiplier), adjacency))
+
+        return asked_of_opendp("make_gaussian", act)
+
+    (scale, before), (again, after) = measured(pair.before), measured(pair.after)
+    assert scale == again
+    distance = moved(before, after, "l2")
+    assert distance * Fraction(multiplier) ** 2 <= scale**2 - Fraction(SMOOTHING) ** 2
+
+
+@KINDS
+@LAW
+@given(data=st.data(), epsilon=st.floats(1e-3, 1e2), max_rows=st.sampled_from([None, 1, 3]))
+def test_laplace_noise_is_as_wide_as_the_event_says(kind, data, epsilon, max_rows):
+    adjacency, query = data.draw(ADJACENCIES), data.draw(QUERIES[kind])
+    pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
+
+    def measured(rows):
+        def act(noise):
+            table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=noise)
+            table.measure(query, charge(Pure(epsilon), adjacency))
+
+        return asked_of_opendp("make_laplace", act)
+
+    (scale, before), (_, after) = measured(pair.before), measured(pair.after)
+    assert moved(before, after, "l1") <= scale * Fraction(epsilon)
+
+
+MARGINALS = st.lists(QUERIES[Marginal], min_size=1, max_size=4)
+EXPECTED = st.one_of(st.floats(-10, 10), st.sampled_from([0.0, 0.5, 1e6, -1e6, 2.0**-11]))
+
+
+@LAW
+@given(data=st.data(), epsilon=st.floats(1e-3, 1e2), max_rows=st.sampled_from([None, 1, 3]), adjacency=ADJACENCIES)
+def test_a_choice_is_as_random_as_the_event_says(data, epsilon, max_rows, adjacency):
+    """Scores move by d, and the scale is at least 2 d / epsilon: permute-and-flip is then epsilon-DP."""
+    marginals = tuple(data.draw(MARGINALS))
+    expected = tuple(
+        tuple(data.draw(st.lists(EXPECTED, min_size=marginal.size, max_size=marginal.size))) for marginal in marginals
+    )
+    pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
+
+    def scored(rows):
+        def act(noise):
+            table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=noise)
+            table.select(Gaps(marginals, expected), charge(Pure(epsilon), adjacency))
+
+        return asked_of_opendp("make_noisy_max", act)
+
+    (scale, before), (_, after) = scored(pair.before), scored(pair.after)
+    furthest = max(abs(int(b) - int(a)) for a, b in zip(before, after, strict=True))
+    replaced = 2 if adjacency is Adjacency.REPLACE else 1
+    assert furthest <= (max_rows or 1) * replaced / Fraction(_SCORE_STEP)
+    assert 2 * furthest <= scale * Fraction(epsilon)
+
+
+@LAW
+@given(data=st.data(), multiplier=st.floats(1e-2, 1e2), max_rows=st.sampled_from([None, 1, 3]), adjacency=ADJACENCIES)
+def test_votes_move_by_at_most_what_the_event_says(data, multiplier, max_rows, adjacency):
+    """The worst teacher: its ballot on every input hangs on every bit of its rows."""
+    inputs = {"number": np.arange(data.draw(st.integers(1, 4)), dtype=np.float64)}
+
+    def teacher(chunk):
+        sign = hash(tuple(chunk["number"].tolist()) + tuple(chunk["ward"].tolist()))
+        return lambda public: (public["number"].astype(np.int64) + sign) % 3
+
+    pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
+
+    def voted(rows):
+        def act(noise):
+            table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=noise)
+            table.vote(teacher, inputs, classes=3, parts=4, charge=charge(Gaussian(multiplier), adjacency))
+
+        return asked_of_opendp("make_gaussian", act)
+
+    (scale, before), (_, after) = voted(pair.before), voted(pair.after)
+    assert moved(before, after, "l2") * Fraction(multiplier) ** 2 <= scale**2 - Fraction(SMOOTHING) ** 2
+
+
+@KINDS
+@LAW
+@given(data=st.data(), multiplier=st.floats(1e-2, 1e2), max_rows=st.sampled_from([None, 1, 3]))
+def test_noise_on_a_sample_covers_one_unit(kind, data, multiplier, max_rows):
+    """Under either adjacency the accountant's pair is stated in units of one unit's own contribution."""
+    query, pair = data.draw(QUERIES[kind]), None
+    adjacency = data.draw(ADJACENCIES)
+    pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(Adjacency.ADD_REMOVE))
+
+    def measured(rows):
+        def act(noise):
+            table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=noise)
+            table.sampled(1.0).measure(query, charge(Sampled(1.0, multiplier), adjacency))
+
+        return asked_of_opendp("make_gaussian", act)
+
+    (scale, before), (_, after) = measured(pair.before), measured(pair.after)
+    assert moved(before, after, "l2") * Fraction(multiplier) ** 2 <= scale**2 - Fraction(SMOOTHING) ** 2
+
+
+@KINDS
+@LAW
+@given(data=st.data(), rows=st.lists(ROWS, min_size=1, max_size=8), l1=st.booleans())
+def test_the_sum_is_the_same_however_the_rows_are_cut_and_ordered(kind, data, rows, l1):
+    query = data.draw(QUERIES[kind])
+    step = step_of(query.l1 if l1 else query.l2)
+
+    def summed(part):
+        return integer_sum(query, codec.encode(arrow(part), SCHEMA), len(part), step=step, l1=l1)
+
+    cut = data.draw(st.integers(0, len(rows)))
+    shuffled = data.draw(st.permutations(rows))
+    whole = summed(rows)
+    assert np.array_equal(whole, summed(shuffled[:cut]) + summed(shuffled[cut:]))
+    assert np.array_equal(whole, sum(summed([row]) for row in rows))
