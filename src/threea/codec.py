@@ -5,7 +5,6 @@ Encoding is total: no value, however odd, raises. What does not fit the schema i
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -29,6 +28,11 @@ def kind_of(field: pa.Field) -> Kind:
     Raises:
         InputError: Columns of this type cannot be described by a schema.
     """
+    if pa.types.is_timestamp(field.type) and not _known_zone(field.type):
+        raise InputError(f"column {field.name} has time zone {field.type.tz}, which is unknown; convert it to UTC")
+    kind = _plain(field.type)
+    # Arrow cannot turn a dictionary of views into plain text.
+    usable = not (pa.types.is_dictionary(field.type) and pa.types.is_string_view(kind))
     for test, found in (
         (pa.types.is_boolean, Kind.BOOLEAN),
         (pa.types.is_integer, Kind.INTEGER),
@@ -41,9 +45,17 @@ def kind_of(field: pa.Field) -> Kind:
         (pa.types.is_string_view, Kind.CATEGORICAL),
         (pa.types.is_null, Kind.CATEGORICAL),
     ):
-        if test(_plain(field.type)):
+        if usable and test(kind):
             return Kind.CATEGORICAL if pa.types.is_dictionary(field.type) else found
     raise InputError(f"column {field.name} has type {field.type}, which is not supported; drop or convert it")
+
+
+def _known_zone(kind: pa.DataType) -> bool:
+    try:
+        pa.scalar(0, kind).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def fit(schema: Schema, layout: pa.Schema) -> Schema:
@@ -87,7 +99,7 @@ def _unwritable(column: Column, kind: pa.DataType) -> str | None:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return f"category ({word}) cannot be written as {_plain(kind)}, the data's type"
     count = len(column.categories) + column.open_ended
-    if pa.types.is_dictionary(kind) and count > 2 ** (kind.index_type.bit_width - 1):
+    if pa.types.is_dictionary(kind) and count > np.iinfo(kind.index_type.to_pandas_dtype()).max + 1:
         return f"{count} categories are more than the data's type, {kind}, can number"
     return None
 
@@ -248,7 +260,8 @@ def _from_codes(codes: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Ar
     if column.open_ended:
         words.append(OTHER if _is_text(_plain(kind)) else None)
     mask = (codes < 0) | (codes >= len(words))
-    values = _words(words, kind)
+    # Taken as plain text first, for Arrow cannot take from views.
+    values = _words(words, pa.string() if _is_text(kind) else kind)
     if pa.types.is_dictionary(kind):
         index = pa.array(np.where(mask, 0, codes), kind.index_type, mask=mask)
         return pa.DictionaryArray.from_arrays(index, values, ordered=kind.ordered)
@@ -294,17 +307,15 @@ def _from_dates(values: NDArray[Any], column: Column, kind: pa.DataType) -> pa.A
     # Nanoseconds in 64 bits reach from 1677 to 2262.
     nano = pa.types.is_timestamp(kind) and kind.unit == "ns"
     ends = ("1678-01-01", "2262-01-01") if nano else ("0001-01-01", "9999-12-31")
-    values = np.clip(values, *(dates.from_text(end, column.kind, column.name) for end in ends))
+    first, last = (dates.from_text(end, column.kind, column.name) for end in ends)
+    values = np.clip(values, first, last)
     whole = _from_floats(values, column, pa.int64())
-    if column.kind is Kind.DATE:
-        moment, write = whole.cast(pa.int32()).cast(pa.date32()), datetime.date.isoformat
-    else:
-        moment, write = whole.cast(pa.timestamp("us")), datetime.datetime.isoformat
-    return _iso(moment, write) if _is_text(kind) else moment
+    moments = whole.cast(pa.int32()).cast(pa.date32()) if column.kind is Kind.DATE else whole.cast(pa.timestamp("us"))
+    return _iso(moments) if _is_text(kind) else moments
 
 
-def _iso(array: pa.Array, write: Callable[[Any], str]) -> pa.Array:
-    return pa.array([None if value is None else write(value) for value in array.to_pylist()], pa.string())
+def _iso(moments: pa.Array) -> pa.Array:
+    return pa.array([None if moment is None else moment.isoformat() for moment in moments.to_pylist()], pa.string())
 
 
 _DECODERS: dict[Kind, Callable[[NDArray[Any], Column, pa.DataType], pa.Array]] = {

@@ -106,10 +106,15 @@ def _write_rows(release: Release, path: Path, form: str, progress: Progress | No
 
     first: list[pa.RecordBatch] = []
     rows = 0
-    with _writer(path, form, release.layout) as writer:
+    layout = release.layout
+    if form == "csv":
+        # Arrow's CSV writer does not know views of text.
+        views = [pa.types.is_string_view(field.type) for field in layout]
+        layout = pa.schema([f.with_type(pa.string()) if view else f for f, view in zip(layout, views, strict=True)])
+    with _writer(path, form, layout) as writer:
         for batch in release.batches():
             first = first or [batch]
-            writer.write_batch(batch)
+            writer.write_batch(batch.cast(layout))
             rows += batch.num_rows
             if progress:
                 progress(rows)

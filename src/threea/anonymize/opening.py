@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -18,7 +19,7 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.till import Till, Unit
 from threea.backends import Backend, RowBackend, open_backend
-from threea.backends.hashing import row_hashes
+from threea.backends.hashing import mixed, row_hashes
 from threea.backends.units import UnitBackend
 from threea.budget import Budget
 from threea.errors import InputError, SchemaError, SettingError
@@ -74,9 +75,9 @@ def open_table(
     key = secrets.token_bytes(32)
     if isinstance(backend, RowBackend):
         _refuse_nothing_to_learn(backend, described.target)
-        book.register(dataset, lambda secret: _fingerprint(backend, secret), cap=cap)
-    else:
-        book.register(dataset, lambda secret: secrets.token_hex(16), cap=cap)
+    # A ledger made for this table alone cannot meet its rows again.
+    mark = _no_fingerprint if ledger is None else partial(_fingerprint, backend)
+    book.register(dataset, mark, cap=cap)
     if unit is not None:
         if not isinstance(backend, RowBackend):
             raise SettingError(f"unit ({unit}) needs rows, and this engine only sums; use another")
@@ -131,8 +132,12 @@ def _fingerprint(backend: Backend, secret: bytes) -> str:
     """Return a keyed fingerprint of the rows, whatever their order: a sum, like everything else."""
 
     def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
-        keys = [hashlib.sha256(secret + half).digest() for half in (b"0", b"1")]
-        return np.array([row_hashes(batch, key).sum(dtype=np.uint64) for key in keys], np.uint64).view(np.int64)
+        hashes = row_hashes(batch, secret)
+        return np.array([hashes.sum(), mixed(~hashes).sum()], np.uint64).view(np.int64)
 
     sums = backend.sum(row_sum, backend.layout.names)
     return hashlib.blake2b(sums.tobytes(), key=secret, digest_size=16).hexdigest()
+
+
+def _no_fingerprint(secret: bytes) -> str:
+    return ""

@@ -34,14 +34,34 @@ class ParquetBackend(RowBackend):
             raise InputError(f"{path} holds no Parquet file; name a file or a folder of them")
         self._path = path
         self.layout = self._dataset.schema.remove_metadata()
+        for fragment in self._dataset.get_fragments():
+            part = _reading(path, "Parquet", lambda fragment=fragment: fragment.physical_schema.remove_metadata())
+            if not part.equals(self.layout):
+                raise InputError(f"{path} holds files with different columns or types; give files of one table")
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with little read ahead, so that memory stays bounded."""
         scan = self._dataset.to_batches(
             columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1
         )
-        while (batch := _reading(self._path, "Parquet", lambda: next(scan, None))) is not None:
+        while (batch := _reading(self._path, "Parquet", lambda: _valid(next(scan, None)))) is not None:
             yield batch
+
+
+def _valid(batch: pa.RecordBatch | None) -> pa.RecordBatch | None:
+    """Check a batch, for Parquet's own reader takes any bytes for text."""
+    if batch is None:
+        return None
+    batch.validate(full=True)
+    return without_views(batch)
+
+
+def without_views(rows: Any) -> Any:
+    """Return rows with plain text for views of text, which Arrow cannot filter."""
+    if not any(pa.types.is_string_view(field.type) for field in rows.schema):
+        return rows
+    plain = [f.with_type(pa.large_string()) if pa.types.is_string_view(f.type) else f for f in rows.schema]
+    return rows.cast(pa.schema(plain))
 
 
 class CsvBackend(RowBackend):
@@ -96,14 +116,20 @@ class CsvBackend(RowBackend):
 
     def table(self) -> pa.Table:
         """Return all rows, with types instead of text."""
-        return super().table().cast(self.layout)
+        text = super().table()
+        arrays = [
+            pa.nulls(len(text)) if pa.types.is_null(field.type) else text.column(field.name).cast(field.type)
+            for field in self.layout
+        ]
+        return pa.Table.from_arrays(arrays, schema=self.layout)
 
 
 _TYPES: dict[str, tuple[str, pa.DataType]] = {
     "nothing": (r"^$", pa.null()),
     "boolean": (r"^(?i:true|false)$", pa.bool_()),
-    "integer": (r"^[+-]?\d{1,18}$", pa.int64()),
-    "real": (r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|nan)$", pa.float64()),
+    # A leading zero makes it a code, such as a postal one, which as a number would lose it.
+    "integer": (r"^-?(0|[1-9]\d{0,17})$", pa.int64()),
+    "real": (r"^-?((0|[1-9]\d*)\.?\d*|\.\d+)([eE][+-]?\d+)?$|^-?(?i:inf)$", pa.float64()),
     "date": (r"^\d{4}-[01]\d-[0-3]\d$", pa.date32()),
     "datetime": (r"^\d{4}-[01]\d-[0-3]\d[T ][0-2]\d:[0-5]\d(:[0-6]\d(\.\d{1,6})?)?$", pa.timestamp("us")),
     "text": ("", pa.string()),
@@ -115,7 +141,15 @@ def _matches(values: pa.Array, kind: str) -> bool:
         return True
     if kind == "nothing":
         return bool(values.null_count == len(values))
-    return bool(pc.all(pc.match_substring_regex(values, _TYPES[kind][0]), min_count=0).as_py())
+    pattern, type_ = _TYPES[kind]
+    if not pc.all(pc.match_substring_regex(values, pattern), min_count=0).as_py():
+        return False
+    try:
+        # The 31st of February looks like a date, too.
+        values.cast(type_)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _reading(path: Path, kind: str, read: Any) -> Any:

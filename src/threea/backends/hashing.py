@@ -18,8 +18,8 @@ def row_hashes(batch: pa.RecordBatch, key: bytes) -> Hashes:
     total = np.zeros(batch.num_rows, np.uint64)
     for name in batch.schema.names:
         seed = int.from_bytes(hashlib.blake2b(name.encode(), key=key[:64], digest_size=8).digest(), "little")
-        total += _mix(column_hashes(batch.column(name), key) ^ np.uint64(seed))
-    return _mix(total)
+        total += mixed(column_hashes(batch.column(name), key) ^ np.uint64(seed))
+    return mixed(total)
 
 
 def column_hashes(values: pa.Array, key: bytes) -> Hashes:
@@ -35,7 +35,7 @@ def column_hashes(values: pa.Array, key: bytes) -> Hashes:
             values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
         numbers = pc.fill_null(values.cast(pa.float64(), safe=False), 0.0)
         hashes = np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64).view(np.uint64)
-    return np.where(values.is_valid().to_numpy(zero_copy_only=False), _mix(hashes), _MISSING)
+    return np.where(values.is_valid().to_numpy(zero_copy_only=False), mixed(hashes), _MISSING)
 
 
 def _text_hashes(values: pa.Array, key: bytes) -> Hashes:
@@ -55,7 +55,7 @@ def _text_hashes(values: pa.Array, key: bytes) -> Hashes:
     return hashes
 
 
-def _mix(values: Hashes) -> Hashes:
+def mixed(values: Hashes) -> Hashes:
     """Scramble 64 bits (the finalizer of splitmix64)."""
     with np.errstate(over="ignore"):
         values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from threea.backends.base import RowBackend
-from threea.backends.files import CsvBackend, ParquetBackend
+from threea.backends.files import CsvBackend, ParquetBackend, without_views
 from threea.backends.memory import MemoryBackend
 from threea.errors import InputError
 
@@ -29,6 +29,8 @@ def open_backend(data: Any) -> tuple[RowBackend, Restore]:
         InputError: It is none of these, cannot be read, or repeats a column's name.
     """
     backend, restore = _opened(data)
+    # Notes that a file or frame carries about its columns may tell of its rows.
+    backend.layout = pa.schema([field.remove_metadata() for field in backend.layout])
     names = backend.layout.names
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -44,13 +46,25 @@ def _opened(data: Any) -> tuple[RowBackend, Restore]:
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
-        return MemoryBackend(data), lambda table: table
+        return MemoryBackend(without_views(_valid(data)), data.schema), lambda table: table
     module = type(data).__module__.split(".")[0]
     if module == "pandas" and type(data).__name__ == "DataFrame":
         return _open_pandas(data)
     if module == "polars" and type(data).__name__ == "DataFrame":
         return _open_polars(data)
     raise InputError(f"data ({type(data).__name__}) must be a path or a pandas, polars or Arrow table")
+
+
+def _valid(table: pa.Table) -> pa.Table:
+    problem = False
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        problem = True
+    if problem:
+        # Arrow's message would quote a value.
+        raise InputError("the Arrow table is not valid, or holds text that is not UTF-8; mend it")
+    return table
 
 
 def _open_path(path: Path) -> RowBackend:
@@ -74,27 +88,39 @@ def _open_pandas(frame: Any) -> tuple[RowBackend, Restore]:
     names = [str(label) for label in labels]
     if len(set(names)) != len(names):
         return MemoryBackend(pa.table([pa.nulls(0)] * len(names), names=names)), lambda table: table
-    arrays, fields = [], []
-    for name, label in zip(names, labels, strict=True):
-        arrays.append(_pandas_array(frame[label], name))
-        # NumPy's integers and booleans cannot be missing.
-        numpy_kind = getattr(frame[label].dtype, "kind", "O") if _is_numpy(frame[label].dtype) else "O"
-        fields.append(pa.field(name, arrays[-1].type, nullable=numpy_kind not in "iub"))
-    dtypes = dict(zip(labels, frame.dtypes, strict=True))
+    arrays = [_pandas_array(frame[label], name) for name, label in zip(names, labels, strict=True)]
+    fields = [
+        _pandas_field(name, array, frame[label]) for name, array, label in zip(names, arrays, labels, strict=True)
+    ]
+    columns, dtypes = frame.columns, dict(zip(labels, frame.dtypes, strict=True))
 
     def restore(table: pa.Table) -> Any:
         out = table.to_pandas(date_as_object=True)
-        out.columns = frame_columns
+        out.columns = columns
+        listed = {label for label in labels if isinstance(dtypes[label], pandas.CategoricalDtype)}
         changed = {
-            label: dtype
-            for label, dtype in dtypes.items()
-            if not isinstance(dtype, pandas.CategoricalDtype) and out[label].dtype != dtype
+            label: dtypes[label] for label in labels if label not in listed and out[label].dtype != dtypes[label]
         }
-        return out.astype(changed)
+        return out.astype(changed | {label: _categories(out[label].dtype, dtypes[label]) for label in listed})
 
-    frame_columns = frame.columns
-    layout = pa.schema(fields)
-    return MemoryBackend(pa.Table.from_arrays(arrays, schema=layout), layout), restore
+    return MemoryBackend(pa.Table.from_arrays(arrays, names=names), pa.schema(fields)), restore
+
+
+def _pandas_field(name: str, array: pa.Array, series: Any) -> pa.Field:
+    # NumPy's integers and booleans cannot be missing.
+    nullable = not (_is_numpy(series.dtype) and series.dtype.kind in "iub")
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        # The width of the codes would tell how many categories there are.
+        kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
+    return pa.field(name, kind, nullable=nullable)
+
+
+def _categories(found: Any, wanted: Any) -> Any:
+    """Return the categories that are in the synthetic table, in the order the private one's type gives them."""
+    known = [category for category in wanted.categories if category in found.categories]
+    other = [category for category in found.categories if category not in wanted.categories]
+    return type(wanted)([*known, *other], ordered=wanted.ordered)
 
 
 def _is_numpy(dtype: Any) -> bool:
@@ -105,11 +131,11 @@ def _pandas_array(series: Any, name: str) -> pa.Array:
     problem = False
     try:
         array = pa.Array.from_pandas(series)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
         problem = True
     if problem:
         # Arrow's message would quote a value.
-        raise InputError(f"column {name} mixes types; convert it to one")
+        raise InputError(f"column {name} mixes types, or has one ({series.dtype}) that is not supported; convert it")
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
@@ -118,6 +144,18 @@ def _open_polars(frame: Any) -> tuple[RowBackend, Restore]:
     schema = dict(frame.schema)
 
     def restore(table: pa.Table) -> Any:
-        return polars.from_arrow(table).cast(schema)
+        # An Enum has no room for "other", which becomes missing.
+        return polars.from_arrow(table).cast(schema, strict=False)
 
-    return MemoryBackend(frame.to_arrow()), restore
+    return MemoryBackend(pa.table({name: _polars_array(frame[name]) for name in frame.columns})), restore
+
+
+def _polars_array(series: Any) -> pa.Array:
+    problem = False
+    try:
+        array = series.to_arrow()
+    except (pa.ArrowException, sys.modules["polars"].exceptions.PolarsError, TypeError, ValueError):
+        problem = True
+    if problem:
+        raise InputError(f"column {series.name} has type {series.dtype}, which is not supported; drop or convert it")
+    return array

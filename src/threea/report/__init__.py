@@ -1,16 +1,117 @@
-"""A release as one self-contained HTML page."""
+"""A release as one self-contained HTML page, for those who decide whether it may leave the house.
+
+Everything on the page follows from the release: its certificate, its plan, its model's noisy answers and its synthetic
+rows. So it may be passed on with them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from threea import codec
+from threea.anonymize.accountant import Line
+from threea.report import words
+from threea.report.pictures import Picture, picture
+from threea.schema import Kind, Origin
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from jinja2 import Environment
 
     from threea.certificate import Certificate
     from threea.framework import Release
 
+OPEN_COLUMNS = 24
+"""How many columns are on view; the others unfold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A line of the plan as a piece of the budget's bar."""
+
+    number: int
+    line: Line
+
+    @property
+    def width(self) -> str:
+        """Its share of the bar, in percent."""
+        return f"{100 * self.line.share:.3f}"
+
+    @property
+    def roomy(self) -> bool:
+        """Whether its number fits in."""
+        return self.line.share >= 0.04
+
 
 def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
-    """Return the page."""
-    return ""
+    """Return the page.
+
+    Guarantees:
+        - It is made from the release alone: no private row is looked at, directly or through the model.
+        - It needs nothing but itself: no script, no picture, style or font from elsewhere.
+        - Equal arguments give equal pages.
+
+    Args:
+        release: What was made.
+        certificate: The privacy facts of it.
+        sample: Synthetic rows to draw pictures from.
+    """
+    target, features = _pictures(release, sample)
+    page = _environment().get_template("page.html.j2")
+    return page.render(
+        release=release,
+        certificate=certificate,
+        columns=release.schema.columns,
+        ids=[column.name for column in release.schema.columns if column.kind is Kind.ID],
+        target=target,
+        open_features=features[:OPEN_COLUMNS],
+        folded_features=features[OPEN_COLUMNS:],
+        segments=[Segment(position, line) for position, line in enumerate(release.plan.lines, start=1)],
+        sampled_rows=sample.num_rows,
+        private_rows=release.model.rows,
+        stands=words.stands(certificate),
+        banner=words.banner(certificate),
+        badge=words.BADGES[certificate.guarantee],
+        meaning=words.meaning(certificate),
+        guess=words.best_guess(certificate.epsilon, certificate.delta),
+        caveats=words.caveats(certificate),
+        origin=words.ORIGINS[Origin(certificate.schema_origin)][0],
+    )
+
+
+def _pictures(release: Release, sample: pa.Table) -> tuple[Picture | None, list[Picture]]:
+    """Draw the target, if any, and the other modelled columns."""
+    schema, histograms = release.schema, release.model.histograms
+    chunk = codec.encode(sample, schema)
+
+    def draw(name: str, scale: float | None = None) -> Picture:
+        return picture(schema[name], chunk[name], histograms.get(name), scale=scale)
+
+    target = draw(schema.target, scale=1.0) if schema.target else None
+    return target, [draw(column.name) for column in schema.features]
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    # Names and categories come from outside: every one of them is escaped.
+    environment = Environment(
+        loader=PackageLoader("threea", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Any] = {
+        "shown": words.shown,
+        "number": words.number,
+        "percent": words.percent,
+        "chance": words.chance,
+        "event": words.event,
+        "noise_multiplier": words.noise_multiplier,
+    }
+    environment.filters.update(filters)
+    return environment

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +104,7 @@ class Picture:
 
 
 def picture(
-    column: Column, values: NDArray[Any], histogram: Histogram | None, noisy_rows: int, *, scale: float | None = None
+    column: Column, values: NDArray[Any], histogram: Histogram | None, *, scale: float | None = None
 ) -> Picture:
     """Draw a column.
 
@@ -112,17 +112,18 @@ def picture(
         column: Its public description.
         values: The synthetic values, encoded.
         histogram: The noisy answers, if the model has them.
-        noisy_rows: The noisy number of private rows, by which noisy counts become shares.
         scale: The share at which a horizontal bar fills the width; by default the largest one's.
     """
     cells = histogram.cells if histogram else column.cells(_BINS)
     tallies = _tallies(column, cells, values, histogram)
-    whole = max(noisy_rows, 1)
+    # Noisy counts become shares as they do when rows are drawn: those below zero count as none.
+    whole = max(math.fsum(max(tally.count or 0.0, 0.0) for tally in tallies), 1.0)
     if isinstance(cells, Categories):
-        rows, chart = _top(column, tallies), None
+        rows, bars, chart = _top(column, tallies), [], None
     else:
         first, last = len(cells.special), len(cells.special) + len(cells.edges) - 1
-        chart = _chart(column, cells, tallies[first:last], whole)
+        edges, bars = _merged(column, cells, tallies[first:last])
+        chart = _chart(column, cells, edges, bars, whole)
         rows, scale = [*tallies[:first], *tallies[last:]], 1.0
     return Picture(
         name=column.name,
@@ -130,7 +131,7 @@ def picture(
         chart=chart,
         rows=_rows(rows, whole, scale),
         answered=histogram is not None,
-        summary=_summary(column, tallies),
+        summary=_summary(column, [*bars, *rows]),
     )
 
 
@@ -165,7 +166,8 @@ def _labels(column: Column, cells: Cells) -> Iterator[tuple[str, bool]]:
         yield from ((OTHER, True) for _ in range(cells.count - len(column.categories)))
     else:
         yield from ((_value(column, special), False) for special in cells.special)
-        yield from ((_between(column, low, high), False) for low, high in pairwise(cells.edges))
+        # Bins get their labels once they are merged.
+        yield from (("", False) for _ in cells.edges[1:])
     if cells.missing:
         yield "missing", True
 
@@ -174,7 +176,7 @@ def _value(column: Column, value: float) -> str:
     if not column.kind.temporal:
         return number(value)
     try:
-        return dates.to_text(value, column.kind).replace("T", " ").removesuffix(" 00:00:00")
+        return dates.to_text(value, column.kind)[:16].replace("T", " ").removesuffix(" 00:00")
     except OverflowError:
         # The bin after the last day that the calendar knows has no name.
         return "the end of time"
@@ -195,9 +197,7 @@ def _top(column: Column, tallies: Sequence[Tally]) -> list[Tally]:
     if column.kind is not Kind.CATEGORICAL:
         kept = [tally for tally in named if any(tally is other for other in kept)]
     if rest:
-        label = f"{len(rest):,} more"
-        total = sum(rest[1:], rest[0])
-        kept.append(Tally(label, total.share, total.count, total.error, apart=True))
+        kept.append(replace(sum(rest[1:], rest[0]), label=f"{len(rest):,} more", apart=True))
     return kept + [tally for tally in tallies if tally.apart]
 
 
@@ -207,7 +207,7 @@ def _ceiling(bars: Sequence[float], dots: Sequence[float]) -> float:
     return max(highest, min(max(dots, default=0.0), 2 * highest or math.inf)) or 1.0
 
 
-def _rows(tallies: Sequence[Tally], whole: int, scale: float | None) -> tuple[Row, ...]:
+def _rows(tallies: Sequence[Tally], whole: float, scale: float | None) -> tuple[Row, ...]:
     counts = [tally.count / whole for tally in tallies if tally.count is not None]
     full = scale or _ceiling([tally.share for tally in tallies], counts)
 
@@ -219,20 +219,25 @@ def _rows(tallies: Sequence[Tally], whole: int, scale: float | None) -> tuple[Ro
         if tally.count is None:
             return Row(tally, bar, "", "")
         low, high = along(tally.count - tally.error), along(tally.count + tally.error)
-        return Row(tally, bar, f"M{low} 10H{high}", f"M{along(tally.count)} 10h.01")
+        beyond = tally.count / whole > full
+        return Row(tally, bar, f"M{low} 10H{high}", "" if beyond else f"M{along(tally.count)} 10h.01")
 
     return tuple(row(tally) for tally in tallies)
 
 
-def _chart(column: Column, cells: Bins, tallies: Sequence[Tally], whole: int) -> Chart:
+def _merged(column: Column, cells: Bins, tallies: Sequence[Tally]) -> tuple[list[float], list[Tally]]:
+    """Add neighbouring bins up until there are few enough to see; return their edges, and the sums."""
     step = math.ceil(len(tallies) / _BARS)
     edges = [*cells.edges[:-1:step], cells.edges[-1]]
-    merged = [
-        _relabelled(sum(part[1:], part[0]), _between(column, low, high))
-        for (low, high), part in zip(
-            pairwise(edges), (tallies[start : start + step] for start in range(0, len(tallies), step)), strict=True
-        )
+    parts = (tallies[start : start + step] for start in range(0, len(tallies), step))
+    bars = [
+        replace(sum(part[1:], part[0]), label=_between(column, low, high))
+        for (low, high), part in zip(pairwise(edges), parts, strict=True)
     ]
+    return edges, bars
+
+
+def _chart(column: Column, cells: Bins, edges: Sequence[float], merged: Sequence[Tally], whole: float) -> Chart:
     place = _axis(edges, log=cells.log)
     spots = [place(edge) * _WIDTH for edge in edges]
     widths = [max(right - left, 1e-9) for left, right in pairwise(spots)]
@@ -244,7 +249,7 @@ def _chart(column: Column, cells: Bins, tallies: Sequence[Tally], whole: int) ->
         return _figure(_HEIGHT * (1 - min(max(height / full, 0.0), 1.0)))
 
     bars, errors, dots, touch = [], [], [], []
-    for left, width, height, count, tally in zip(spots, widths, heights, counts, merged, strict=True):
+    for left, width, height, count, tally in zip(spots[:-1], widths, heights, counts, merged, strict=True):
         gap = min(1.5, width * 0.1)
         if height:
             start, end = _figure(left + gap), _figure(left + width - gap)
@@ -252,7 +257,8 @@ def _chart(column: Column, cells: Bins, tallies: Sequence[Tally], whole: int) ->
         if tally.count is not None:
             middle, spread = _figure(left + width / 2), tally.error / whole / width
             errors.append(f"M{middle} {up(count - spread)}V{up(count + spread)}")
-            dots.append(f"M{middle} {up(count)}h.01")
+            if count <= full:
+                dots.append(f"M{middle} {up(count)}h.01")
         touch.append((_figure(left), _figure(width), tally.title))
     even = max(widths) < 1.2 * min(widths)
     tallest = max((tally.share for tally in merged), default=0.0)
@@ -262,12 +268,8 @@ def _chart(column: Column, cells: Bins, tallies: Sequence[Tally], whole: int) ->
         dots="".join(dots),
         touch=tuple(touch),
         ticks=tuple(_ticks(column, edges, place)),
-        peak=f"highest {percent(tallest)}" if even and tallest else "",
+        peak=f"peak {percent(tallest)}" if even and tallest else "",
     )
-
-
-def _relabelled(tally: Tally, label: str) -> Tally:
-    return Tally(label, tally.share, tally.count, tally.error)
 
 
 def _axis(edges: Sequence[float], *, log: bool) -> Callable[[float], float]:
@@ -289,7 +291,9 @@ def _axis(edges: Sequence[float], *, log: bool) -> Callable[[float], float]:
 def _ticks(column: Column, edges: Sequence[float], place: Callable[[float], float]) -> Iterator[tuple[str, str, str]]:
     unit_bins = column.whole and all(high - low <= 1 for low, high in pairwise(edges))
     last = -1.0
-    for value in _round_values(column, edges[0], edges[-1] - unit_bins, place):
+    for value in _round_values(column, edges[0], edges[-1], place):
+        if value > edges[-1] - unit_bins:
+            break
         # A bar that holds a single number stands over its middle.
         position = place(value + 0.5) if unit_bins else place(value)
         if position - last < _TICK_GAP and last >= 0:
@@ -304,13 +308,12 @@ def _round_values(column: Column, low: float, high: float, place: Callable[[floa
     """Return round numbers from low to high, in order, more than will fit."""
     if column.kind.temporal:
         return [low, low + (high - low) / 2, high]
-    middle = low / 2 + high / 2
-    if abs(place(middle) - 0.5) > 0.1:
-        powers = [sign * 10.0**power for sign in (-1, 1) for power in range(-12, 40)]
-        inside = sorted(value for value in (0.0, *powers) if low <= value <= high)
-        spread = [value for value in inside if value == 0 or not column.whole or abs(value) >= 1]
-        if len(spread) > 1:
-            return spread
+    if abs(place(low / 2 + high / 2) - 0.5) > 0.1:
+        for digits in ((1,), (1, 2, 5)):
+            sizes = [digit * 10.0**power for power in range(0 if column.whole else -12, 40) for digit in digits]
+            inside = sorted(value for value in (0.0, *sizes, *(-size for size in sizes)) if low <= value <= high)
+            if len(inside) > 2:
+                return inside
     span = high / 4 - low / 4
     if span <= 0:
         return [low]

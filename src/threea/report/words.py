@@ -17,14 +17,21 @@ def shown(text: str, limit: int = SHORT) -> str:
     """Return a text from outside (a column's name, a category) as it can be shown: printable, and not too long.
 
     Example:
-        >>> shown("ward\\x00"), shown("a" * 99, limit=5), shown("")
-        ('ward\ufffd', 'aaaa…', '(empty)')
+        >>> shown("ward" + chr(0)), shown("a" * 99, limit=5), shown("")
+        ('ward�', 'aaaa…', '(empty)')
     """
     head = text[: limit + 1]
-    clean = "".join(letter if letter.isprintable() else "\ufffd" for letter in head)
+    clean = "".join(_visible(letter) for letter in head).strip()
     if not clean:
         return "(empty)"
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def _visible(letter: str) -> str:
+    # The joiners spell words and emoji; other marks of the kind can reverse or hide what stands around them.
+    if letter.isprintable() or letter in "\u200c\u200d":
+        return letter
+    return " " if letter.isspace() else "\ufffd"
 
 
 def number(value: float) -> str:
@@ -125,25 +132,20 @@ def stands(certificate: Certificate) -> bool:
     return certificate.guarantee is Guarantee.PROVEN and fits
 
 
-def whom(certificate: Certificate) -> str:
-    """Return the privacy unit, in a sentence's words."""
-    return "one row" if certificate.unit == "row" else shown(certificate.unit, LONG)
-
-
 def meaning(certificate: Certificate) -> list[str]:
     """Say what epsilon and delta mean, exactly and without formulas."""
-    unit, bound = whom(certificate), f"e^ε = {factor(certificate.epsilon)}"
-    change = f"{unit} is taken out of the private table, or put in"
-    question = f"whether {unit if certificate.unit == 'row' else 'a certain person'} was in the private table"
-    if certificate.adjacency == Adjacency.REPLACE:
-        change = f"{unit} of the private table is replaced by any other"
-        question = f"which of two versions of {unit} was in the private table"
-    guess = best_guess(certificate.epsilon, certificate.delta)
+    by_row, replaced = certificate.unit == "row", certificate.adjacency == Adjacency.REPLACE
+    unit = "one row is" if by_row else f"{shown(certificate.unit, LONG)}, are"
+    change = "replaced by any other" if replaced else "taken out of the private table, or put in"
+    certain = "a certain row" if by_row else "a certain person"
+    question = f"which of two versions of {certain} was" if replaced else f"whether {certain} was"
     return [
-        f"Suppose {change}. Whatever someone could conclude from this release becomes more or less likely by at most"
-        f" a factor of {bound}, apart from a chance of {chance(certificate.delta)}.",
-        f"In other words: a coin toss tells {question} half of the time. With this release in hand, and all the"
-        f" knowledge in the world besides, no one can tell more than {percent(guess)} of the time.",
+        f"Suppose {unit} {change}. Whatever someone could conclude from this release becomes more or less likely by at"
+        f" most a factor of {factor(certificate.epsilon)} (e to the power ε), apart from a chance of"
+        f" {chance(certificate.delta)}.",
+        f"In other words: a coin toss tells {question} in the private table half of the time. With this release in"
+        " hand, and any other knowledge besides, no one can tell more than"
+        f" {percent(best_guess(certificate.epsilon, certificate.delta))} of the time.",
     ]
 
 
@@ -154,7 +156,7 @@ def banner(certificate: Certificate) -> tuple[str, str] | None:
     if certificate.guarantee is Guarantee.CLAIMED:
         return (
             "The privacy of this release is claimed, not proven",
-            "It rests on a published method's own accounting. If one of the assumptions below fails, so does the claim.",
+            "It rests on a published method's own accounting. If an assumption below fails, so does the claim.",
         )
     if certificate.guarantee is Guarantee.NONE:
         return (
@@ -195,13 +197,18 @@ ORIGINS = {
 
 def caveats(certificate: Certificate) -> list[tuple[str, str]]:
     """Return what is not promised, each with a headline."""
+    if not stands(certificate) and certificate.guarantee is not Guarantee.CLAIMED:
+        return [
+            ("Anything.", "Nothing bounds what this release reveals about anyone in the private table."),
+            ("A way out.", "Make the release again with a recipe whose guarantee is proven."),
+        ]
     found = [("The description of the table.", ORIGINS[Origin(certificate.schema_origin)][1])]
     if certificate.unit == "row":
         found.append(
             (
                 "Several rows of one person.",
-                "Each row is protected by itself. Someone with k rows is protected k times less (their ε is k times"
-                " as large).",
+                "Each row is protected by itself. Someone with several is protected less: with k rows, ε is k times as"
+                " large, and δ grows more than that.",
             )
         )
     if certificate.adjacency == Adjacency.REPLACE:

@@ -1,0 +1,1 @@
+"""Benchmarks: what takes too long, or varies too much, for a test. Results are committed as JSON."""

@@ -1,0 +1,9 @@
+"""Run every benchmark, or those named: `python -m benchmarks scale noise`."""
+
+import importlib
+import sys
+
+NAMES = ("imports", "noise", "scale", "adult")
+
+for name in sys.argv[1:] or NAMES:
+    importlib.import_module(f"benchmarks.{name}").main()

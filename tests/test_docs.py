@@ -1,0 +1,107 @@
+"""The documentation is true: links, proofs and examples; and the checks that say so can fail."""
+
+import doctest
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src"
+MODULES = sorted(
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in SOURCE.rglob("*.py")
+    if ">>> " in path.read_text(encoding="utf-8")
+)
+
+
+def _load():
+    spec = importlib.util.spec_from_file_location("documentation_check", ROOT / "docs" / "check.py")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up by name.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+check = _load()
+
+
+@pytest.fixture
+def house(tmp_path):
+    """Return a function that writes a small repository of documents."""
+
+    def write(**files):
+        (tmp_path / "docs" / "proofs").mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            path = tmp_path / name.replace("__", "/")
+            path.with_suffix(".md").write_text(text, encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["broken_links", "untested_proofs", "unproven"])
+def test_the_documentation_has_no_problem(name):
+    assert getattr(check, name)(ROOT) == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_hold(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.testmod(importlib.import_module(name), optionflags=options)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_a_broken_link_is_found_with_its_line(house):
+    root = house(README="# Title\n\n[ok](docs/a.md#a-part) [gone](docs/b.md)\n![no](x.png)\n", docs__a="# A part\n")
+    assert check.broken_links(root) == [
+        "README.md:3: link leads nowhere: docs/b.md",
+        "README.md:4: link leads nowhere: x.png",
+    ]
+
+
+def test_a_link_to_a_missing_heading_is_found(house):
+    root = house(README="[part](docs/a.md#other) [web](https://example.org/x)\n", docs__a="# A part\n")
+    assert check.broken_links(root) == ["README.md:1: link leads nowhere: docs/a.md#other"]
+
+
+def test_links_inside_code_are_not_links(house):
+    assert check.broken_links(house(README="```text\n[x](gone.md)\n```\n")) == []
+
+
+def test_a_proof_without_a_test_or_with_an_unknown_one_is_found(house):
+    (house() / "tests").mkdir()
+    root = house(docs__proofs__a="# A\n", docs__proofs__b="`tests/test_x.py::test_it`, `tests/test_x.py::test_that`\n")
+    (root / "tests" / "test_x.py").write_text("def test_it():\n    pass\n", encoding="utf-8")
+    assert check.untested_proofs(root) == [
+        "docs/proofs/a.md:1: names no test that checks it",
+        "docs/proofs/b.md:1: no such test: tests/test_x.py::test_that",
+    ]
+
+
+def test_a_query_an_event_and_a_door_without_a_proof_are_found(house):
+    root = house(docs__proofs__a="We measure a Count. `Marginal`, `Pure`, `table.select`\n")
+    problems = check.unproven(root)
+    for name in ("Count", "Gaussian", "measure"):
+        assert f"docs/proofs: says nothing of `{name}`" in problems
+    assert not any(f"`{name}`" in problem for name in ("Marginal", "Pure", "select") for problem in problems)
+
+
+def test_a_failing_block_is_found_with_its_line(house):
+    good = "```python\nvalue = 1\n```\n\n```python\nassert value == 1\n```\n"
+    root = house(README=good + "\n```python\nvalue += 1\nvalue / 0\n```\n", docs__a=good)
+    assert check.failing_blocks(root) == ["README.md:11: code block fails: ZeroDivisionError: division by zero"]
+
+
+def test_a_block_marked_no_run_is_skipped(house):
+    assert check.failing_blocks(house(README="```python no-run\n1 / 0\n```\n")) == []
+
+
+def test_help_that_the_command_does_not_say_is_found(house):
+    root = house(README="```console\n$ threea --help\nsomething else\n```\n")
+    assert check.stale_help(root) == ["README.md:2: is not what `threea --help` says"]
