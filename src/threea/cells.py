@@ -127,6 +127,6 @@ def edges_between(lower: float, upper: float, count: int, *, log: bool, whole: b
     spaced = np.geomspace if log else np.linspace
     edges = spaced(lower, end, int(min(count, end - lower) if whole else count) + 1)
     edges[0], edges[-1] = lower, end
-    # Where numbers are too near one another, some bins would be empty.
-    edges = np.unique(np.round(edges) if whole else edges)
+    # Rounding may pass the ends, and leave some bins empty where floats are too near one another.
+    edges = np.unique(np.clip(np.round(edges) if whole else edges, lower, end))
     return tuple(float(edge) for edge in edges)

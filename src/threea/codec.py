@@ -249,10 +249,12 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def _words(words: list[str | None], kind: pa.DataType) -> pa.Array:
     """Return categories as values of a column's type."""
     plain = _plain(kind)
+    if pa.types.is_null(plain):
+        return pa.nulls(len(words))
     array = pa.array(words, pa.string())
     if pa.types.is_timestamp(plain):
         array = array.cast(pa.timestamp(plain.unit))
-    return _cast(array, plain)
+    return array.cast(plain)
 
 
 def _from_codes(codes: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:

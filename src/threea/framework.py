@@ -166,6 +166,7 @@ class Recipe(ABC):
             seed=int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]),
             unit=_described_unit(table),
             unproven=table._unproven,
+            secure=table._noise.secure,
             restore=table._restore,
         )
 
@@ -189,14 +190,14 @@ class Release:
     seed: int
     unit: str
     unproven: tuple[str, ...] = ()
+    secure: bool = True
     restore: Callable[[Any], Any] = lambda table: table
 
     @property
     def guarantee(self) -> Guarantee:
-        """`proven`, unless the recipe or what happened says less."""
-        if self.recipe.guarantee is Guarantee.PROVEN and self.unproven:
-            return Guarantee.NONE
-        return self.recipe.guarantee
+        """The recipe's, unless what happened says less."""
+        broken = self.recipe.guarantee is Guarantee.PROVEN and self.unproven
+        return Guarantee.NONE if broken or not self.secure else self.recipe.guarantee
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Draw the synthetic rows, the same ones each time."""

@@ -31,7 +31,11 @@ def check_folder(out: str | PathLike[str]) -> Path:
         SettingError: A release cannot be written there.
     """
     folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    try:
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise SettingError(f"out ({folder}) cannot be used: {error.strerror}; choose another") from None
+    if taken:
         raise SettingError(f"out ({folder}) must be a new or empty folder; choose another")
     parent = folder.absolute().parent
     if not parent.is_dir():
@@ -74,16 +78,17 @@ def write(
     """
     check_format(form)
     folder = check_folder(out)
-    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
-    problem = None
+    staging = problem = None
     try:
+        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name[:100]}-", dir=folder.absolute().parent))
         _fill(release, staging, form, progress)
         staging.chmod(0o755)
         staging.rename(folder)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        if staging:
+            shutil.rmtree(staging, ignore_errors=True)
     if problem:
         raise SettingError(f"out ({folder}) cannot be written: {problem}; make room or choose another place")
     return sorted(folder.iterdir())

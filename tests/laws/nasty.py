@@ -9,9 +9,10 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from threea.anonymize.accountant import Line, Plan
-from threea.anonymize.door import PrivateTable, Unit
+from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.till import Unit
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget

@@ -5,12 +5,13 @@ Sums are compared as whole numbers on the door's grid, and bounds as exact fract
 
 import dataclasses
 import inspect
+import zlib
 from fractions import Fraction
 from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from nasty import QUERIES, ROWS, SCHEMA, arrow, charge, private
 
@@ -27,7 +28,13 @@ from threea.testing import SilentNoise
 TABLES = st.lists(ROWS, max_size=6)
 KINDS = pytest.mark.parametrize("kind", QUERIES, ids=lambda kind: kind.__name__)
 ADJACENCIES = st.sampled_from(list(Adjacency))
-LAW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+LAW = settings(
+    max_examples=40,
+    deadline=None,
+    # Rows of this size shrink for minutes and end up no clearer.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 def test_every_kind_of_query_is_under_the_law():
@@ -84,7 +91,7 @@ def neighbours(draw, adjacency):
 @st.composite
 def neighbours_by_person(draw, adjacency):
     """Make two tables, shuffled, that differ in all rows of one person."""
-    others = [row for row in draw(TABLES) if row["person"] != "p"]
+    others = [row for row in draw(TABLES) if row["person"] != "p"] or [{**draw(ROWS), "person": "q"}]
 
     def person():
         return [{**row, "person": "p"} for row in draw(st.lists(ROWS, min_size=1, max_size=5))]
@@ -263,7 +270,7 @@ def test_votes_move_by_at_most_what_the_event_says(data, multiplier, max_rows, a
     inputs = {"number": np.arange(data.draw(st.integers(1, 4)), dtype=np.float64)}
 
     def teacher(chunk):
-        sign = hash(tuple(chunk["number"].tolist()) + tuple(chunk["ward"].tolist()))
+        sign = zlib.crc32(chunk["number"].tobytes() + chunk["ward"].tobytes())
         return lambda public: (public["number"].astype(np.int64) + sign) % 3
 
     pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
@@ -284,8 +291,7 @@ def test_votes_move_by_at_most_what_the_event_says(data, multiplier, max_rows, a
 @given(data=st.data(), multiplier=st.floats(1e-2, 1e2), max_rows=st.sampled_from([None, 1, 3]))
 def test_noise_on_a_sample_covers_one_unit(kind, data, multiplier, max_rows):
     """Under either adjacency the accountant's pair is stated in units of one unit's own contribution."""
-    query, pair = data.draw(QUERIES[kind]), None
-    adjacency = data.draw(ADJACENCIES)
+    query, adjacency = data.draw(QUERIES[kind]), data.draw(ADJACENCIES)
     pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(Adjacency.ADD_REMOVE))
 
     def measured(rows):

@@ -117,15 +117,13 @@ def _bounded(column: Column, grid: Bins, answer: Answer) -> Column:
     """Cut a column to where its values are, with bins that hold about equally many."""
     zeros = float(answer.value[0]) if grid.special else 0.0
     counts = answer.value[len(grid.special) : len(grid.special) + len(grid.edges) - 1]
-    # The largest of so many noisy zeros seldom exceeds this.
-    visible = answer.stddev * math.sqrt(2 * math.log(20 * answer.value.size))
-    kept = np.flatnonzero(counts > visible)
-    zero_counts = zeros > visible
+    kept = np.flatnonzero(_occupied(counts, answer.stddev))
+    zero_counts = zeros > _visible(answer.stddev, len(counts))
     if not len(kept):
         lower, upper = (0.0, 1.0) if not column.kind.temporal else (column.lower, column.upper)
         return replace(column, lower=lower, upper=upper, special=())
-    lower, upper = grid.edges[kept[0]], grid.edges[kept[-1] + 1]
-    mass = np.where(counts > visible, counts, 0.0)[kept[0] : kept[-1] + 1]
+    lower = grid.edges[kept[0]]
+    mass = np.maximum(counts, 0.0)[kept[0] : kept[-1] + 1]
     edges = _quantiles(np.array(grid.edges[kept[0] : kept[-1] + 2]), mass, whole=column.whole)
     spike = zero_counts and not (column.whole and edges[-1] - edges[0] <= 2 * _BINS)
     if zero_counts and not spike:
@@ -137,6 +135,21 @@ def _bounded(column: Column, grid: Bins, answer: Answer) -> Column:
         edges=edges,
         special=(0.0,) if spike else (),
     )
+
+
+def _occupied(counts: NDArray[np.float64], stddev: float) -> NDArray[np.bool_]:
+    """Tell which cells hold rows, alone or together with neighbours: a thin tail shows only when added up."""
+    occupied = np.zeros(len(counts), np.bool_)
+    for width in (1, 2, 4, 8, 16):
+        starts = np.arange(0, len(counts), width)
+        rest = np.add.reduceat(np.where(occupied, 0.0, counts), starts)
+        occupied |= np.repeat(rest > math.sqrt(width) * _visible(stddev, len(counts)), width)[: len(counts)]
+    return occupied
+
+
+def _visible(stddev: float, cells: int) -> float:
+    """Return what the largest of so many noisy zeros, at every width, seldom exceeds."""
+    return stddev * math.sqrt(2 * math.log(40 * cells))
 
 
 def _quantiles(edges: NDArray[np.float64], mass: NDArray[np.float64], *, whole: bool) -> tuple[float, ...]:

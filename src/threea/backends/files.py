@@ -129,7 +129,7 @@ _TYPES: dict[str, tuple[str, pa.DataType]] = {
     "boolean": (r"^(?i:true|false)$", pa.bool_()),
     # A leading zero makes it a code, such as a postal one, which as a number would lose it.
     "integer": (r"^-?(0|[1-9]\d{0,17})$", pa.int64()),
-    "real": (r"^-?((0|[1-9]\d*)\.?\d*|\.\d+)([eE][+-]?\d+)?$|^-?(?i:inf)$", pa.float64()),
+    "real": (r"^-?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$|^-?(?i:inf)$", pa.float64()),
     "date": (r"^\d{4}-[01]\d-[0-3]\d$", pa.date32()),
     "datetime": (r"^\d{4}-[01]\d-[0-3]\d[T ][0-2]\d:[0-5]\d(:[0-6]\d(\.\d{1,6})?)?$", pa.timestamp("us")),
     "text": ("", pa.string()),

@@ -28,7 +28,8 @@ TOP = 12
 _BARS = 40
 _BINS = 32
 _WIDTH, _HEIGHT = 1000.0, 100.0
-_TICK_GAP = 0.21
+_LETTER = 0.026
+"""Width of a tick's letter, as a share of the narrowest picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,9 @@ def picture(
     tallies = _tallies(column, cells, values, histogram)
     # Noisy counts become shares as they do when rows are drawn: those below zero count as none.
     whole = max(math.fsum(max(tally.count or 0.0, 0.0) for tally in tallies), 1.0)
+    chart, bars = None, list[Tally]()
     if isinstance(cells, Categories):
-        rows, bars, chart = _top(column, tallies), [], None
+        rows = _top(column, tallies)
     else:
         first, last = len(cells.special), len(cells.special) + len(cells.edges) - 1
         edges, bars = _merged(column, cells, tallies[first:last])
@@ -279,29 +281,32 @@ def _axis(edges: Sequence[float], *, log: bool) -> Callable[[float], float]:
     def scaled(bend: Callable[[float], float]) -> Callable[[float], float]:
         # Halves, for the whole span of the floats does not fit in one.
         start, span = bend(edges[0]) / 2, bend(edges[-1]) / 2 - bend(edges[0]) / 2
-        return lambda value: (bend(value) / 2 - start) / span
+        return lambda value: (bend(value) / 2 - start) / span if span else 0.0
 
-    if log:
-        return scaled(math.log)
-    linear, bent = scaled(lambda value: value), scaled(lambda value: math.asinh(value / smallest))
-    thinnest = [min(axis(high) - axis(low) for low, high in pairwise(edges)) for axis in (linear, bent)]
-    return linear if thinnest[0] >= min(0.008, thinnest[1]) else bent
+    def thinnest(axis: Callable[[float], float]) -> float:
+        return min(axis(high) - axis(low) for low, high in pairwise(edges))
+
+    linear, bent = scaled(lambda value: value), scaled(math.log if log else lambda value: math.asinh(value / smallest))
+    # Far from zero both are straight, and a logarithm cannot tell neighbours apart.
+    thin = thinnest(linear) < min(0.008, thinnest(bent))
+    return bent if thin or (log and thinnest(bent) > 0) else linear
 
 
 def _ticks(column: Column, edges: Sequence[float], place: Callable[[float], float]) -> Iterator[tuple[str, str, str]]:
     unit_bins = column.whole and all(high - low <= 1 for low, high in pairwise(edges))
-    last = -1.0
+    taken = -1.0
     for value in _round_values(column, edges[0], edges[-1], place):
         if value > edges[-1] - unit_bins:
             break
         # A bar that holds a single number stands over its middle.
         position = place(value + 0.5) if unit_bins else place(value)
-        if position - last < _TICK_GAP and last >= 0:
-            continue
-        last = position
         align = "start" if position < 0.08 else "end" if position > 0.92 else "middle"
-        text = _value(column, value)
-        yield f"{100 * position:.1f}", align, text[:10] if column.kind.temporal else text
+        text = _value(column, value)[:10] if column.kind.temporal else _value(column, value)
+        width = len(text) * _LETTER
+        left = position - {"start": 0.0, "middle": width / 2, "end": width}[align]
+        if left > taken:
+            taken = left + width + _LETTER
+            yield f"{100 * position:.1f}", align, text
 
 
 def _round_values(column: Column, low: float, high: float, place: Callable[[float], float]) -> list[float]:
@@ -314,13 +319,13 @@ def _round_values(column: Column, low: float, high: float, place: Callable[[floa
             inside = sorted(value for value in (0.0, *sizes, *(-size for size in sizes)) if low <= value <= high)
             if len(inside) > 2:
                 return inside
-    span = high / 4 - low / 4
+    span = high / 4.7 - low / 4.7
     if span <= 0:
         return [low]
     power = 10.0 ** math.floor(math.log10(span))
-    step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= span * 0.999)
+    step = next(power * digit for digit in (1, 2, 2.5, 5, 10) if power * digit >= span * 0.999)
     if column.whole:
-        step = max(step, 1.0)
+        step = float(math.ceil(step))
     first = math.ceil(low / step - 1e-9)
     return [(first + count) * step for count in range(12) if (first + count) * step <= high + step * 1e-9]
 

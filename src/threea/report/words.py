@@ -179,8 +179,8 @@ BADGES = {
 ORIGINS = {
     Origin.OWNER: (
         "The owner of the table wrote it.",
-        "Column names, kinds, ranges and lists of categories are the owner's word that they were public knowledge"
-        " before. They are not protected.",
+        "The owner declared that column names, kinds, ranges and lists of categories are public knowledge. They are"
+        " not protected.",
     ),
     Origin.TYPES: (
         "Only the names and types of the columns were used.",
@@ -198,10 +198,7 @@ ORIGINS = {
 def caveats(certificate: Certificate) -> list[tuple[str, str]]:
     """Return what is not promised, each with a headline."""
     if not stands(certificate) and certificate.guarantee is not Guarantee.CLAIMED:
-        return [
-            ("Anything.", "Nothing bounds what this release reveals about anyone in the private table."),
-            ("A way out.", "Make the release again with a recipe whose guarantee is proven."),
-        ]
+        return [("Anything.", "Nothing bounds what this release reveals about anyone in the private table.")]
     found = [("The description of the table.", ORIGINS[Origin(certificate.schema_origin)][1])]
     if certificate.unit == "row":
         found.append(

@@ -1,0 +1,181 @@
+"""What an evaluation looks at: a release, the rows it was made from, and rows it never saw."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from threea import codec
+from threea.backends import open_backend
+from threea.errors import InputError, SettingError
+from threea.publish import FORMATS
+from threea.schema import Column, Kind, Schema
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A release beside the real rows.
+
+    Args:
+        schema: The release's schema.
+        certificate: The release's certificate, as read.
+        synthetic: The released rows.
+        train: The private rows that the release was made from.
+        holdout: Real rows of the same kind that it never saw.
+        warnings: What the owner should know before trusting a score.
+    """
+
+    schema: Schema
+    certificate: dict[str, Any]
+    synthetic: pa.Table
+    train: pa.Table
+    holdout: pa.Table
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls, release: str | PathLike[str], train: Any, holdout: Any) -> Evidence:
+        """Read a release's folder and the real rows, and check that they belong together.
+
+        Args:
+            release: The folder that `threea release` made.
+            train: The private table: a path, or a pandas, polars or Arrow table.
+            holdout: Real rows kept apart from the release.
+
+        Raises:
+            InputError: The folder is no release, its rows were changed, or the tables do not fit it.
+        """
+        folder = Path(release)
+        certificate = _certificate(folder)
+        synthetic = _synthetic(folder, certificate)
+        schema = Schema.load(folder / "schema.toml")
+        real = {"train": _real(train, "train", schema), "holdout": _real(holdout, "holdout", schema)}
+        if schema.target is not None and schema[schema.target].kind.listed:
+            classes = pc.count_distinct(real["holdout"][schema.target], mode="only_valid").as_py()
+            if classes < 2:
+                raise InputError(f"holdout has {classes} class of the target ({schema.target}); it needs at least 2")
+        shared = _overlap(real["train"], real["holdout"])
+        warning = (
+            f"{shared:.1%} of the holdout rows are equal to a training row; scores flatter if they are the same rows"
+        )
+        return cls(schema, certificate, synthetic, **real, warnings=(warning,) if shared > 0.01 else ())
+
+
+def _certificate(folder: Path) -> dict[str, Any]:
+    path = folder / "certificate.json"
+    try:
+        certificate: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise InputError(f"{folder} has no certificate.json; give a folder made by `threea release`") from None
+    except ValueError:
+        raise InputError(f"{path} is not JSON; was it edited? make the release again") from None
+    if "synthetic_sha256" not in certificate:
+        raise InputError(f"{path} names no hash of the synthetic rows; make the release again")
+    return certificate
+
+
+def _synthetic(folder: Path, certificate: dict[str, Any]) -> pa.Table:
+    paths = [folder / f"synthetic.{form}" for form in FORMATS if (folder / f"synthetic.{form}").exists()]
+    if not paths:
+        raise InputError(f"{folder} has no synthetic rows; give a folder made by `threea release`")
+    found = hashlib.sha256(paths[0].read_bytes()).hexdigest()
+    if found != certificate["synthetic_sha256"]:
+        raise InputError(f"{paths[0]} is not the file that its certificate names: tampered with, or replaced; refused")
+    return open_backend(paths[0])[0].table()
+
+
+def _real(data: Any, role: str, schema: Schema) -> pa.Table:
+    table = open_backend(data)[0].table()
+    missing = [column.name for column in schema.columns if column.name not in table.column_names]
+    if missing:
+        raise InputError(f"{role} lacks columns ({', '.join(missing)}) of the release; give the table it was made from")
+    if not table.num_rows:
+        raise InputError(f"{role} has no rows; give real rows")
+    return table.select([column.name for column in schema.columns])
+
+
+def _overlap(train: pa.Table, holdout: pa.Table) -> float:
+    """Return the share of holdout rows that equal a training row."""
+    seen = {tuple(row) for row in zip(*(column.to_pylist() for column in train.columns), strict=True)}
+    rows = list(zip(*(column.to_pylist() for column in holdout.columns), strict=True))
+    return sum(row in seen for row in rows) / len(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A table as numbers for a learner: categories as codes, missing as NaN.
+
+    Args:
+        names: The features.
+        values: One row each, one column a feature.
+        categorical: Positions of the features that are codes.
+        target: Class codes, or numbers for a numeric target; NaN where missing.
+        classes: What the class codes stand for; empty for a numeric target.
+    """
+
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+    categorical: tuple[int, ...]
+    target: Vector
+    classes: tuple[str, ...]
+
+    def labelled(self) -> Matrix:
+        """Return the rows whose target is known."""
+        known = ~np.isnan(self.target)
+        return Matrix(self.names, self.values[known], self.categorical, self.target[known], self.classes)
+
+
+def matrices(tables: Sequence[pa.Table], schema: Schema) -> list[Matrix]:
+    """Turn tables of one schema into matrices that share their codes.
+
+    Values are taken as they are: nothing is clipped or binned. Ids are left out.
+
+    Raises:
+        SettingError: The schema has no target.
+    """
+    if schema.target is None:
+        raise SettingError("the release has no target; there is nothing to predict")
+    features = schema.features
+    coded = {column.name: _codes([table[column.name] for table in tables], column.kind) for column in schema.modelled}
+    categorical = tuple(place for place, column in enumerate(features) if column.kind.listed)
+    target = schema[schema.target]
+    return [
+        Matrix(
+            tuple(column.name for column in features),
+            np.column_stack([coded[column.name][0][number] for column in features]),
+            categorical,
+            coded[target.name][0][number],
+            coded[target.name][1] if target.kind.listed else (),
+        )
+        for number in range(len(tables))
+    ]
+
+
+def _codes(columns: Sequence[pa.ChunkedArray], kind: Kind) -> tuple[list[Vector], tuple[str, ...]]:
+    """Return the columns as numbers, and what codes stand for if they are categories."""
+    if not kind.listed:
+        unbounded = Column(name="", kind=kind, lower=-1e300, upper=1e300)
+        return [codec.encode_column(column, unbounded) for column in columns], ()
+    texts = [_text(column) for column in columns]
+    words = sorted({word for text in texts for word in pc.unique(text).to_pylist() if word is not None})
+    known = pa.array(words, pa.string())
+    codes = [pc.index_in(text, value_set=known) for text in texts]
+    return [pc.fill_null(code.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False) for code in codes], tuple(
+        words
+    )
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    return plain.cast(pa.string())

@@ -1,0 +1,292 @@
+"""CSV and Parquet: what is read, what is refused, and that no refusal shows a value."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import threea
+from threea.anonymize.draft import draft
+from threea.backends import open_backend
+from threea.backends.files import MISSING_TEXT
+from threea.errors import InputError
+
+CANARY = "canary7391"
+OUT = 50
+
+
+def csv(folder: Path, text: str | bytes, name: str = "rows.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def types_of(path: Path) -> dict[str, pa.DataType]:
+    layout = open_backend(path)[0].layout
+    return dict(zip(layout.names, layout.types, strict=True))
+
+
+def refusal(path: Path) -> str:
+    """Open and read the file to its end; return the one line with which it is refused."""
+    with pytest.raises(InputError) as caught:
+        for _ in open_backend(path)[0].batches(open_backend(path)[0].layout.names):
+            pass
+    chain: list[BaseException | None] = [caught.value]
+    while chain[-1] is not None:
+        chain.append(chain[-1].__cause__ or chain[-1].__context__)
+    assert all(CANARY not in str(error) for error in chain)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "-2", "0"], pa.int64()),
+        (["123456789012345678", "1"], pa.int64()),
+        (["1", "2.5"], pa.float64()),
+        (["1e5", ".5", "5."], pa.float64()),
+        (["-inf", "1"], pa.float64()),
+        (["1e999", "1"], pa.float64()),
+        (["12345678901234567890", "1"], pa.float64()),
+        (["true", "False"], pa.bool_()),
+        (["2020-01-31", "1999-12-01"], pa.date32()),
+        (["2020-01-31 10:00", "2020-01-31T10:00:59.123456"], pa.timestamp("us")),
+        (["2020-01-31", "2020-01-31 10:00:00"], pa.string()),
+        (["2020-02-31", "2020-01-31"], pa.string()),
+        (["2020-01-31 25:00", "2020-01-31 10:00"], pa.string()),
+        (["007", "123"], pa.string()),
+        (["+5", "1"], pa.string()),
+        (["1", "x"], pa.string()),
+        (["", "NA"], pa.null()),
+        (["1", ""], pa.int64()),
+        (["", "true"], pa.bool_()),
+    ],
+)
+def test_csv_types_are_those_that_all_values_have(tmp_path: Path, values: list[str], kind: pa.DataType) -> None:
+    path = csv(tmp_path, "x,y\n" + "".join(f"{value},u\n" for value in values))
+    assert types_of(path)["x"] == kind
+    assert open_backend(path)[0].table().schema.field("x").type == kind
+
+
+def test_csv_types_hold_for_all_blocks_of_a_long_file(tmp_path: Path) -> None:
+    rows = 2_000_000
+    path = csv(tmp_path, "x,y\n" + "1,2\n" * rows + f"{CANARY},3\n")
+    assert path.stat().st_size < 1 << 23
+    longer = csv(tmp_path, path.read_bytes() + b"4,5\n" * rows, "longer.csv")
+    backend, _ = open_backend(longer)
+    assert dict(zip(backend.layout.names, backend.layout.types, strict=True)) == {"x": pa.string(), "y": pa.int64()}
+    assert sum(batch.num_rows for batch in backend.batches(["y"])) == 2 * rows + 1
+
+
+@pytest.mark.parametrize("missing", MISSING_TEXT)
+def test_csv_texts_for_missing(tmp_path: Path, missing: str) -> None:
+    table = open_backend(csv(tmp_path, f'x,y\n1,a\n{missing},b\n"{missing}",c\n'))[0].table()
+    assert table["x"].to_pylist() == [1, None, None]
+
+
+def test_csv_quotes_commas_and_newlines(tmp_path: Path) -> None:
+    path = csv(tmp_path, 'x,"a, ""b""\nc"\n"1, 2","say ""yes""\nor no"\n3,plain\n')
+    assert open_backend(path)[0].table().to_pydict() == {
+        "x": ["1, 2", "3"],
+        'a, "b"\nc': ['say "yes"\nor no', "plain"],
+    }
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_csv_line_endings(tmp_path: Path, ending: str) -> None:
+    path = csv(tmp_path, ending.join(["x,y", "1,a", "2,b"]))
+    assert open_backend(path)[0].table().to_pydict() == {"x": [1, 2], "y": ["a", "b"]}
+
+
+def test_csv_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
+    assert list(types_of(csv(tmp_path, b"\xef\xbb\xbfx,y\n1,a\n"))) == ["x", "y"]
+
+
+def test_csv_names_and_values_beyond_ascii(tmp_path: Path) -> None:
+    table = open_backend(csv(tmp_path, "größe,名\n1,č\n"))[0].table()
+    assert table.to_pydict() == {"größe": [1], "名": ["č"]}
+
+
+def test_csv_compressed(tmp_path: Path) -> None:
+    path = csv(tmp_path, gzip.compress(b"x,y\n1,a\n"), "rows.csv.gz")
+    assert open_backend(path)[0].table().to_pydict() == {"x": [1], "y": ["a"]}
+
+
+def test_csv_reads_the_asked_columns_only_in_the_asked_order(tmp_path: Path) -> None:
+    backend, _ = open_backend(csv(tmp_path, "x,y,z\n1,a,2\n"))
+    assert [batch.schema.names for batch in backend.batches(["z", "x"])] == [["z", "x"]]
+
+
+def test_csv_of_a_header_alone_has_no_rows(tmp_path: Path) -> None:
+    path = csv(tmp_path, "x,y\n")
+    assert list(types_of(path)) == ["x", "y"]
+    with pytest.raises(InputError, match=r"^the table has no rows; there is nothing to learn from$"):
+        threea.synthesize(path, target="y", epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (f"x,y\n1,a\n{CANARY},b,c\n", "a row has more or fewer values than the header; mend the file"),
+        (f"x,y\n1,a\n{CANARY}\n", "a row has more or fewer values than the header; mend the file"),
+        (f"x,y\n{CANARY},caf\xe9\n".encode("latin-1"), "its text is not UTF-8; convert its encoding"),
+        (f"x,caf\xe9\n{CANARY},1\n".encode("latin-1"), "its text is not UTF-8; convert its encoding"),
+        (f"x,y\n{CANARY},1\n".encode("utf-16"), "cannot be read as CSV"),
+        (b"\n\n", "cannot be read as CSV"),
+        (f"x,x\n{CANARY},1\n", r"columns (x) appear more than once; rename them"),
+        (f"x,,\n{CANARY},1,2\n", r"columns () appear more than once; rename them"),
+        (f"x\n{CANARY}\n", "the table has 1 column; at least 2 are needed"),
+        (b"", "is empty; give a CSV or Parquet file with rows"),
+        (f"{CANARY};1\n2;3\n", "the table has 1 column; at least 2 are needed"),
+    ],
+)
+def test_csv_refusals(tmp_path: Path, content: str | bytes, message: str) -> None:
+    assert message in refusal(csv(tmp_path, content))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_garbage_is_refused_or_read_but_never_crashes(tmp_path: Path, seed: int) -> None:
+    import random
+
+    content = random.Random(seed).randbytes(20_000)
+    for name in ("garbage.csv", "garbage.parquet", "garbage.csv.gz"):
+        assert "cannot be read as" in refusal(csv(tmp_path, content, name))
+
+
+def test_csv_that_is_not_compressed_as_its_name_says(tmp_path: Path) -> None:
+    assert "cannot be read as CSV" in refusal(csv(tmp_path, f"x,y\n{CANARY},1\n", "rows.csv.gz"))
+
+
+def test_csv_cut_short_while_compressed(tmp_path: Path) -> None:
+    whole = gzip.compress("x,y\n".encode() + b"".join(f"{row},{row * row}\n".encode() for row in range(100_000)))
+    assert "cannot be read as CSV" in refusal(csv(tmp_path, whole[: len(whole) // 2], "rows.csv.gz"))
+
+
+def test_csv_row_broken_late_in_the_file(tmp_path: Path) -> None:
+    content = "x,y\n" + "1,2\n" * 3_000_000 + f"{CANARY}\n"
+    assert "a row has more or fewer values" in refusal(csv(tmp_path, content))
+
+
+def rows(start: int = 0, count: int = 100) -> pa.Table:
+    return pa.table({"x": list(range(start, start + count)), "y": [f"w{row % 3}" for row in range(count)]})
+
+
+def test_parquet_file_and_folder_hold_the_same_rows(tmp_path: Path) -> None:
+    pq.write_table(rows(), tmp_path / "all.parquet")
+    folder = tmp_path / "parts"
+    (folder / "deeper").mkdir(parents=True)
+    pq.write_table(rows(0, 60), folder / "a.parquet")
+    pq.write_table(rows(60, 40), folder / "deeper" / "b.parquet")
+    (folder / "_SUCCESS").touch()
+    whole, parts = open_backend(tmp_path / "all.parquet")[0], open_backend(folder)[0]
+    assert parts.layout.equals(whole.layout)
+    assert sorted(parts.table()["x"].to_pylist()) == whole.table()["x"].to_pylist()
+
+
+def test_parquet_reads_in_bounded_batches(tmp_path: Path) -> None:
+    pq.write_table(rows(count=200_000), tmp_path / "rows.parquet")
+    sizes = [batch.num_rows for batch in open_backend(tmp_path / "rows.parquet")[0].batches(["x"])]
+    assert max(sizes) <= 1 << 16
+    assert sum(sizes) == 200_000
+
+
+def test_parquet_cut_short(tmp_path: Path) -> None:
+    table = pa.table({"x": [CANARY] * 1000, "y": list(range(1000))})
+    pq.write_table(table, tmp_path / "rows.parquet", compression="none", use_dictionary=False)
+    content = (tmp_path / "rows.parquet").read_bytes()
+    assert CANARY.encode() in content
+    for length in (1, 7, 100, len(content) // 2, len(content) - 1):
+        assert "cannot be read as Parquet" in refusal(csv(tmp_path, content[:length], "cut.parquet"))
+
+
+def test_parquet_damaged_in_the_middle(tmp_path: Path) -> None:
+    table = pa.table({"x": [CANARY] * 1000, "y": list(range(1000))})
+    pq.write_table(table, tmp_path / "rows.parquet", compression="zstd", use_dictionary=False)
+    content = bytearray((tmp_path / "rows.parquet").read_bytes())
+    content[4:400] = b"\xff" * 396
+    assert "cannot be read as Parquet" in refusal(csv(tmp_path, bytes(content), "damaged.parquet"))
+
+
+def test_parquet_text_that_is_not_utf8(tmp_path: Path) -> None:
+    broken = CANARY[:-1].encode() + b"\xff"
+    table = pa.table({"x": pa.array([CANARY, CANARY]), "y": [1, 2]})
+    pq.write_table(table, tmp_path / "rows.parquet", compression="none", use_dictionary=False, write_statistics=False)
+    content = (tmp_path / "rows.parquet").read_bytes()
+    assert content.count(CANARY.encode()) == 2
+    damaged = csv(tmp_path, content.replace(CANARY.encode(), broken, 1), "damaged.parquet")
+    assert "its text is not UTF-8; convert its encoding" in refusal(damaged)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pa.table({"x": [1]}),
+        pa.table({"x": [1], "y": ["u"], "z": [1]}),
+        pa.table({"x": [CANARY], "y": ["u"]}),
+        pa.table({"y": ["u"], "x": [1]}),
+    ],
+    ids=["a column less", "a column more", "another type", "another order"],
+)
+def test_parquet_folder_of_different_tables(tmp_path: Path, other: pa.Table) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    pq.write_table(rows(), folder / "a.parquet")
+    pq.write_table(other, folder / "b.parquet")
+    assert refusal(folder).endswith("holds files with different columns or types; give files of one table")
+
+
+def test_parquet_folder_with_another_kind_of_file(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    pq.write_table(rows(), folder / "a.parquet")
+    csv(folder, f"x,y\n{CANARY},u\n", "b.csv")
+    assert "cannot be read as Parquet" in refusal(folder)
+
+
+def test_parquet_folder_without_files(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    assert refusal(folder).endswith("holds no Parquet file; name a file or a folder of them")
+
+
+def test_parquet_without_rows(tmp_path: Path) -> None:
+    pq.write_table(rows(count=0), tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="the table has no rows"):
+        threea.synthesize(tmp_path / "rows.parquet", target="y", epsilon=1.0)
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "rows.csv").endswith("no such file; check the path")
+
+
+MIXED = "i,r,b,d,t,c,n\n" + "".join(
+    f"{row % 5},{row / 4},{'true' if row % 2 else 'false'},2020-01-{row % 28 + 1:02},2020-01-01 {row % 24:02}:00:00,"
+    f"{'' if row % 7 == 3 else 'uvw'[row % 3]},\n"
+    for row in range(400)
+)
+MIXED_TYPES = [pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.string(), pa.null()]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("source", ["csv", "parquet", "folder"])
+def test_files_come_out_with_the_types_they_went_in_with(tmp_path: Path, source: str, form: str) -> None:
+    path: Any = csv(tmp_path, MIXED)
+    table = open_backend(path)[0].table()
+    if source != "csv":
+        path = tmp_path / "parts"
+        path.mkdir()
+        pq.write_table(table, path / "rows.parquet")
+        path = path if source == "folder" else path / "rows.parquet"
+    release = threea.synthesize(path, schema=draft(path, "b")[0].confirm(), epsilon=100.0, rows=OUT, seed=2)
+    release.save(tmp_path / "out", form)
+    written = open_backend(tmp_path / "out" / f"synthetic.{form}")[0].table()
+    assert written.schema.names == table.schema.names
+    assert written.schema.types == MIXED_TYPES
+    assert written.num_rows == OUT
+    assert written["n"].null_count == OUT
+    assert [name for name in written.schema.names if written[name].null_count] == ["c", "n"]

@@ -1,0 +1,90 @@
+"""The certificate: what it says, and that its JSON is JSON."""
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+
+import threea
+from threea import hospital
+from threea.anonymize.opening import open_table
+from threea.budget import Budget
+from threea.certificate import Certificate, Guarantee
+from threea.recipes import Independent
+from threea.testing import SeededNoise
+
+
+def facts(**changed: Any) -> dict[str, Any]:
+    return {
+        "threea_version": "0", "recipe": "r", "settings": {"bins": 2}, "guarantee": Guarantee.PROVEN, "epsilon": 1.0,
+        "accounted_epsilon": 0.5, "delta": 1e-6, "adjacency": "add-remove", "unit": "row", "events": [],
+        "assumptions": [], "rows": 5, "schema_origin": "owner", "schema_sha256": "ab",
+    } | changed  # fmt: skip
+
+
+def strictly(text: str) -> dict[str, Any]:
+    """Read JSON without the numbers that only Python takes for JSON."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    read: dict[str, Any] = json.loads(text, parse_constant=refuse)
+    return read
+
+
+def test_json_says_what_the_certificate_says() -> None:
+    certificate = Certificate(**facts())
+    read = strictly(certificate.to_json())
+    assert {key: read[key] for key in facts()} == facts()
+    assert read["arithmetic"] == "fixed-point int64, discrete noise"
+    assert certificate.to_json().endswith("}\n")
+
+
+def test_infinity_is_written_as_text() -> None:
+    assert strictly(Certificate(**facts(accounted_epsilon=float("inf"))).to_json())["accounted_epsilon"] == "inf"
+
+
+def test_created_is_a_time_in_utc_just_now() -> None:
+    created = datetime.datetime.fromisoformat(Certificate(**facts()).created)
+    assert created.utcoffset() == datetime.timedelta(0)
+    assert abs(datetime.datetime.now(datetime.UTC) - created) < datetime.timedelta(hours=1)
+
+
+def test_certificates_are_frozen() -> None:
+    certificate = Certificate(**facts())
+    with pytest.raises(AttributeError):
+        certificate.epsilon = 0.1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_a_proven_release_states_its_budget_and_what_was_accounted(adjacency: str) -> None:
+    release = threea.synthesize(
+        hospital.stays(200), schema=hospital.schema(), epsilon=2.0, delta=1e-5, adjacency=adjacency, rows=10
+    )
+    read = strictly(release.certificate().to_json())
+    assert (read["guarantee"], read["epsilon"], read["delta"], read["adjacency"]) == ("proven", 2.0, 1e-5, adjacency)
+    assert 0.99 * 2.0 <= read["accounted_epsilon"] <= 2.0
+    assert [event["name"] for event in read["events"]] == [line.name for line in release.plan.lines]
+    assert (read["recipe"], read["settings"]) == ("independent", {"bins": 32})
+    assert (read["unit"], read["assumptions"], read["rows"]) == ("row", [], 10)
+    assert (read["schema_origin"], read["threea_version"]) == ("owner", threea.__version__)
+
+
+def test_a_unit_is_named() -> None:
+    release = threea.synthesize(
+        hospital.stays(200), schema=hospital.schema(), epsilon=2.0, unit="patient_id", max_rows_per_unit=3, rows=10
+    )
+    assert release.certificate().unit == "all rows of one patient_id, of which at most 3 count"
+
+
+def test_a_discovered_schema_is_said_to_be() -> None:
+    release = threea.synthesize(hospital.stays(200), target="died", unit="patient_id", epsilon=2.0, rows=10)
+    assert release.certificate().schema_origin == "discovered"
+
+
+def test_noise_for_tests_leaves_no_guarantee() -> None:
+    table = open_table(hospital.stays(200), schema=hospital.schema(), budget=Budget(1.0), noise=SeededNoise(0))
+    read = strictly(Independent().run(table, rows=10).certificate().to_json())
+    assert (read["guarantee"], read["accounted_epsilon"]) == ("none", "inf")
+    assert len(read["assumptions"]) == 1
