@@ -1,4 +1,4 @@
-"""Budgets: the closed forms of Gaussian privacy agree with published values and with one another; nonsense is refused."""
+"""Budgets: the closed forms of Gaussian privacy agree with published values and one another; nonsense is refused."""
 
 import dataclasses
 import math
@@ -127,7 +127,7 @@ def test_a_split_in_one_part_is_the_budget() -> None:
 
 @pytest.mark.parametrize("weights", [[], [0.0], [1.0, -1.0], [1.0, math.nan], [math.inf, 1.0]])
 def test_weights_that_cannot_share_a_budget_are_refused(weights: list[float]) -> None:
-    with pytest.raises(SettingError, match="^weights .* must be positive numbers$"):
+    with pytest.raises(SettingError, match=r"^weights .* must be positive numbers$"):
         Budget(1.0).split(weights)
 
 

@@ -111,8 +111,7 @@ def fitted(name: str, kind: pa.DataType, nullable: bool = True) -> Schema | None
     """Return a schema of one column, fitted to a type, or None if it does not fit."""
     try:
         return codec.fit(one_column(COLUMNS[name]), pa.schema([pa.field("x", kind, nullable=nullable)]))
-    except SchemaError as error:
-        assert len(str(error).splitlines()) == 1
+    except SchemaError:
         return None
 
 
@@ -291,8 +290,13 @@ def test_booleans_in_text(text: str | None, truth: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("5", 5), (" 5 ", 5), ("+5", 5), ("-.5", -0.5), ("5.", 5), ("1e3", 1000), ("1e999", 1e6), ("0x10", math.nan), ("1_0", math.nan), ("five", math.nan), ("", math.nan), ("１", math.nan)],
-)  # fmt: skip
+    [
+        *((text, 5) for text in ("5", " 5 ", "+5", "5.", "5e0", "0.5E1")),
+        *((text, math.nan) for text in ("0x10", "1_0", "five", "", "１", "5 5", "nan", "--5")),
+        ("-.5", -0.5),
+        ("1e999", 1e6),
+    ],
+)
 def test_numbers_in_text(text: str, number: float) -> None:
     column = Column(name="x", kind=Kind.REAL, lower=-1e6, upper=1e6)
     np.testing.assert_array_equal(codec.encode_column(pa.array([text]), column), [number])

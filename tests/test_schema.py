@@ -19,8 +19,9 @@ from threea.schema import Column, Kind, Origin, Schema
 
 names = st.one_of(
     st.text(max_size=20),
-    st.sampled_from(["", "a.b", 'say "hi"', "two\nlines", "tab\there", "back\\slash", "größe", "名前", "\x00", "'", "#", "[x]", "\U0001f600", "\x7f", "\u2028"]),
-)  # fmt: skip
+    st.sampled_from(["", "a.b", 'say "hi"', "two\nlines", "tab\there", "back\\slash", "größe", "名前", "\x00", "'"]),
+    st.sampled_from(["#", "[x]", "\U0001f600", "\x7f", "\u2028"]),
+)
 finite = st.floats(allow_nan=False, allow_infinity=False, width=32).map(float)
 whole = st.integers(-(2**53), 2**53)
 days = st.dates().map(lambda day: dates.from_text(day.isoformat(), "date", "x"))
@@ -121,6 +122,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | str | None)
     assert one_line(caught.value).startswith(f"schema ({path})")
 
 
+REAL = "[column.age]\nkind = 'real'\nlower = 0\nupper = 1\n"
+SEX = "[column.sex]\nkind = 'categorical'\n"
 AGE = '[column.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
 
 
@@ -153,29 +156,29 @@ AGE = '[column.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
         ("[column.age]\nkind = 'integer'\nlower = 0.5\nupper = 3", "column age: "),
         ("[column.age]\nkind = 'integer'\nlower = 0\nupper = 1" + "0" * 400, "column age: "),
         ("[column.age]\nkind = 'real'\nlower = 1\nupper = 1", "column age: lower (1) must be below upper (1)"),
-        ("[column.age]\nkind = 'real'\nlower = -inf\nupper = 1", "column age: lower (-inf) and upper (1.0) must be finite"),
-        ("[column.age]\nkind = 'real'\nlower = nan\nupper = 1", "column age: lower (nan) and upper (1.0) must be finite"),
+        ("[column.age]\nkind = 'real'\nlower = -inf\nupper = 1", "column age: lower (-inf) and upper (1.0) must be"),
+        ("[column.age]\nkind = 'real'\nlower = nan\nupper = 1", "column age: lower (nan) and upper (1.0) must be"),
         ("[column.age]\nkind = 'real'\nlower = -1e308\nupper = 1e308", "column age: "),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nspecial = [nan]", "column age: "),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nspecial = [9, 9]", "column age: "),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nlog = true", "column age: a log scale needs lower (0) > 0; list 0 under special"),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nedges = [1]", "column age: edges must be at least two increasing numbers"),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nedges = [1, 1]", "column age: edges must be"),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nedges = [0, inf]", "column age: "),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nedges = [-5, 5]", "column age: edges must be"),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nedges = ['a', 'b']", "column age: 'a' must be a number"),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nlog = 1", "column age: log (1) must be a bool"),
-        ("[column.age]\nkind = 'real'\nlower = 0\nupper = 1\nspecial = 5", "column age: special (5) must be a list"),
+        (REAL + "special = [nan]", "column age: "),
+        (REAL + "special = [9, 9]", "column age: "),
+        (REAL + "log = true", "column age: a log scale needs lower (0) > 0; list 0 under special"),
+        (REAL + "edges = [1]", "column age: edges must be at least two increasing numbers"),
+        (REAL + "edges = [1, 1]", "column age: edges must be"),
+        (REAL + "edges = [0, inf]", "column age: "),
+        (REAL + "edges = [-5, 5]", "column age: edges must be"),
+        (REAL + "edges = ['a', 'b']", "column age: 'a' must be a number"),
+        (REAL + "log = 1", "column age: log (1) must be a bool"),
+        (REAL + "special = 5", "column age: special (5) must be a list"),
         ("[column.when]\nkind = 'date'\nlower = '2020'\nupper = 'soon'", "column when: "),
-        ("[column.when]\nkind = 'date'\nlower = 5\nupper = 6", "column when: 5 must be an ISO date, such as 2020-01-31"),
-        ("[column.sex]\nkind = 'categorical'", "column sex: categorical needs categories; list them, or set open_ended = true"),
-        ("[column.sex]\nkind = 'categorical'\ncategories = 'F'", "column sex: categories (F) must be a list"),
-        ("[column.sex]\nkind = 'categorical'\ncategories = ['F', 'F']", "column sex: categories must differ from one another"),
-        ("[column.sex]\nkind = 'categorical'\ncategories = [1, '1']", "column sex: categories must differ from one another"),
-        ("[column.sex]\nkind = 'categorical'\ncategories = [['F'], ['M']]", "column sex: "),
+        ("[column.when]\nkind = 'date'\nlower = 5\nupper = 6", "column when: 5 must be an ISO date"),
+        (SEX, "column sex: categorical needs categories; list them, or set open_ended = true"),
+        (SEX + "categories = 'F'", "column sex: categories (F) must be a list"),
+        (SEX + "categories = ['F', 'F']", "column sex: categories must differ from one another"),
+        (SEX + "categories = [1, '1']", "column sex: categories must differ from one another"),
+        (SEX + "categories = [['F'], ['M']]", "column sex: "),
         ("[column.sex]\nkind = 'boolean'\ncategories = ['a', 'b', 'c']", "column sex: "),
         ("[column.sex]\nkind = 'boolean'\nopen_ended = true", "column sex: "),
-        ("[column.sex]\nkind = 'categorical'\nopen_ended = 'yes'", "column sex: open_ended (yes) must be a bool"),
+        (SEX + "open_ended = 'yes'", "column sex: open_ended (yes) must be a bool"),
         ('[column."two\\nlines"]\nkind = "integer"', "column two"),
         ('target = "two\\nlines"\n' + AGE, "target (two"),
         ('[column.a]\nkind = "two\\nlines"', "column a: kind (two"),
@@ -205,10 +208,9 @@ toml_values = st.recursive(
 @given(
     fields=st.fixed_dictionaries(
         {"kind": st.one_of(st.sampled_from([str(kind) for kind in Kind]), toml_values)},
-        optional={
-            key: toml_values
-            for key in ("lower", "upper", "categories", "open_ended", "nullable", "special", "log", "edges", "colour")
-        },
+        optional=dict.fromkeys(
+            ("lower", "upper", "categories", "open_ended", "nullable", "special", "log", "edges", "colour"), toml_values
+        ),
     ),
     name=names,
 )

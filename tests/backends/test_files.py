@@ -163,7 +163,7 @@ def test_csv_that_is_not_compressed_as_its_name_says(tmp_path: Path) -> None:
 
 
 def test_csv_cut_short_while_compressed(tmp_path: Path) -> None:
-    whole = gzip.compress("x,y\n".encode() + b"".join(f"{row},{row * row}\n".encode() for row in range(100_000)))
+    whole = gzip.compress(b"x,y\n" + b"".join(f"{row},{row * row}\n".encode() for row in range(100_000)))
     assert "cannot be read as CSV" in refusal(csv(tmp_path, whole[: len(whole) // 2], "rows.csv.gz"))
 
 
