@@ -82,12 +82,12 @@ def schema(
     out: Annotated[Path, typer.Option(help="Where to write the draft.")] = Path("schema.toml"),
 ) -> None:
     """Draft a schema for the owner to confirm. It holds values read from the rows: keep it until confirmed."""
-    from threea.anonymize.draft import draft
+    from threea.anonymize.draft import draft, to_toml
 
     if out.exists():
         raise SettingError(f"out ({out}) exists already; remove it or choose another name")
     proposed, notes = draft(data, target)
-    text = proposed.to_toml(notes)
+    text = to_toml(proposed, notes)
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -21,6 +21,10 @@ class ThreeaError(Exception):
 
     exit_code = 1
 
+    def __str__(self) -> str:
+        """Return the message on one line, whatever the names in it hold."""
+        return " ".join(super().__str__().split())
+
 
 class UserError(ThreeaError):
     """A mistake the user can mend."""

@@ -150,6 +150,8 @@ class Recipe(ABC):
             plan: What `plan` returned, if it was looked at first.
         """
         self.check_rows(rows)
+        if seed is not None and seed < 0:
+            raise SettingError(f"seed ({seed}) must be at least 0")
         plan = plan or self.plan(table)
         if discovery_steps(table.schema):
             table = discover(table, plan)

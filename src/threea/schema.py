@@ -8,6 +8,7 @@ bounds (NaN for missing). A value outside the schema is clipped, or becomes "oth
 from __future__ import annotations
 
 import math
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -109,6 +110,8 @@ class Column:
                 return f"{self.kind} needs categories; list them, or set open_ended = true"
             if len(set(self.categories)) != len(self.categories):
                 return "categories must differ from one another"
+            if self.kind is Kind.BOOLEAN and (self.categories != ("false", "true") or self.open_ended):
+                return "boolean has the categories false and true alone; make it categorical for others"
         if self.kind.numeric:
             return self._bounds_problem()
         return None
@@ -118,12 +121,27 @@ class Column:
             return f"{self.kind} needs lower and upper"
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             return f"lower ({self.lower}) and upper ({self.upper}) must be finite"
+        numbers = (self.lower, self.upper, *self.special, *self.edges)
+        if not all(math.isfinite(number) for number in (*numbers, self.upper - self.lower)):
+            return "bounds, their difference, special values and edges must be finite"
+        if self.whole and any(number != round(number) for number in numbers):
+            return f"{self.kind} needs whole numbers as bounds, special values and edges"
         if self.lower > self.upper or (self.lower == self.upper and self.kind is Kind.REAL):
             return f"lower ({self.lower:g}) must be below upper ({self.upper:g})"
         if self.log and self.lower <= 0:
             return f"a log scale needs lower ({self.lower:g}) > 0; list 0 under special"
-        if self.edges and (list(self.edges) != sorted(set(self.edges)) or len(self.edges) < 2):
-            return "edges must be at least two increasing numbers"
+        if len(set(self.special)) != len(self.special):
+            return "special values must differ from one another"
+        return self._edges_problem()
+
+    def _edges_problem(self) -> str | None:
+        assert self.lower is not None
+        assert self.upper is not None
+        increasing = len(self.edges) > 1 and list(self.edges) == sorted(set(self.edges))
+        if self.edges and not (
+            increasing and self.lower <= self.edges[0] and self.edges[-1] <= self.upper + self.whole
+        ):
+            return "edges must be at least two increasing numbers from lower to upper"
         return None
 
     @property
@@ -215,7 +233,7 @@ class Schema:
         """Read a schema from TOML text."""
         try:
             data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except ValueError as error:
             raise SchemaError(f"schema is not TOML: {error}") from None
         columns = data.get("column")
         if not isinstance(columns, dict) or not columns:
@@ -300,6 +318,8 @@ def _column_from(name: str, fields: Any) -> Column:
             return dates.from_text(value, kind, name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise SchemaError(f"column {name}: {value!r} must be a number")
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            raise SchemaError(f"column {name}: a number of {len(str(value))} digits is too large; make it smaller")
         return float(value)
 
     parsed = dict(fields, kind=kind)
@@ -308,11 +328,13 @@ def _column_from(name: str, fields: Any) -> Column:
             parsed[key] = number(fields[key])
     for key in ("special", "edges"):
         parsed[key] = tuple(number(value) for value in fields.get(key, ()))
-    parsed["categories"] = tuple(_category(value) for value in fields.get("categories", ()))
+    parsed["categories"] = tuple(_category(name, value) for value in fields.get("categories", ()))
     return Column(name=name, **parsed)
 
 
-def _category(value: Any) -> str:
+def _category(name: str, value: Any) -> str:
+    if isinstance(value, list | dict):
+        raise SchemaError(f"column {name}: category ({value}) must be text, a number or a date")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -324,7 +346,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
-        return repr(value)
+        return repr(float(value) if isinstance(value, float) else int(value))
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')

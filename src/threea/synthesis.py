@@ -72,7 +72,7 @@ def synthesize(
     chosen = recipe if isinstance(recipe, Recipe) else make_recipe(recipe)
     table = open_table(
         data,
-        budget=Budget(epsilon, delta, Adjacency(adjacency)),
+        budget=Budget(epsilon, delta, adjacency),  # type: ignore[arg-type]  # Budget reads text, too
         schema=schema,
         target=target,
         ledger=ledger,

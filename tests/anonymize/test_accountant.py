@@ -243,15 +243,29 @@ def test_thresholds_take_their_share_of_delta():
 
 
 @pytest.mark.parametrize("target", [0.01, 100.0])
-def test_memory_stays_bounded_at_any_epsilon(target):
-    """Peers' accountants took tens of gigabytes at tiny epsilon."""
-    mix = [*steps(Gaussian=1.0, Pure=0.5), Step(name="gradients", weight=1.0, kind=Sampled, rate=0.01, count=100)]
+def test_calibration_reaches_the_ends_of_the_scale(target):
+    plan = Plan.calibrate(Budget(target, 1e-6), steps(Gaussian=1.0, Pure=0.5, Threshold=0.1))
+    assert 0.99 * target <= plan.epsilon <= target
+
+
+@pytest.mark.parametrize(
+    ("lines", "least", "most"),
+    [
+        ([Line("noisy", Sampled(0.01, 50.0)), Line("choice", Pure(1e-4))], 1e-4, 0.01),
+        ([Line("bare", Sampled(0.01, 0.1)), Line("choice", Pure(1.0)), Line("count", Gaussian(0.5))], 80.0, 150.0),
+    ],
+    ids=["tiny epsilon", "huge epsilon"],
+)
+def test_memory_stays_bounded_at_any_epsilon(lines, least, most):
+    """Peers' accountants took tens of gigabytes at tiny epsilon; 20,000 points of a grid need a few megabytes."""
+    # What is loaded only once is not counted.
+    epsilon(Sampled(0.5, 1.0))
     tracemalloc.start()
-    plan = Plan.calibrate(Budget(target, 1e-6), mix)
+    total = epsilon_of(lines, 1e-6, ADD_REMOVE)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 0.99 * target <= plan.epsilon <= target
-    assert peak < 500e6
+    assert least < total < most
+    assert peak < 30e6
 
 
 def test_plans_are_refused_that_no_ledger_could_follow():

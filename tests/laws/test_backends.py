@@ -258,8 +258,8 @@ def test_a_row_adds_the_same_wherever_its_numbers_lie_in_memory() -> None:
     vectors[:, 0] = 1.0
     for row in range(39):
         on_grid = (2**27 + row) * step_of(1.0)
-        bound = on_grid * math.sqrt(math.fsum(vectors[row] ** 2)) / _SHRINK
-        for bound in bound * (1 + np.arange(-4, 5) * 2.0**-53):
+        nearest = on_grid * math.sqrt(math.fsum(vectors[row] ** 2)) / _SHRINK
+        for bound in nearest * (1 + np.arange(-4, 5) * 2.0**-52):
             query = Features(
                 function=lambda chunk: np.asfortranarray(vectors[chunk["row"]]), columns=(), shape=(50,), l2=bound
             )

@@ -68,7 +68,7 @@ def open_table(
         >>> table
         PrivateTable(15 columns, Budget(epsilon=1.0, delta=1e-06, ...), Unit(column=None, max_rows=1))
     """
-    backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data)
+    backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data, schema)
     privacy_unit = Unit(unit, max_rows_per_unit)
     described = _described(backend.layout, schema, target, unit)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from threea.backends.base import BATCH_ROWS, RowBackend
 from threea.errors import InputError
+from threea.schema import Kind
 
 MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
 """What counts as missing in a CSV file."""
@@ -65,19 +66,24 @@ def without_views(rows: Any) -> Any:
 
 
 class CsvBackend(RowBackend):
-    """Rows streamed from CSV: UTF-8, commas, a header line. Types are found by reading the file once.
+    """Rows streamed from CSV: UTF-8, commas, a header line.
 
     Args:
         path: The file, possibly compressed (.gz).
+        kinds: What the columns hold, if that is known. Otherwise their types are found by reading the file once.
 
     Raises:
         InputError: It cannot be read as CSV.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kinds: Mapping[str, Kind] | None = None) -> None:
         self._path = path
         self._names: list[str] = _reading(path, "CSV", self._header)
-        if len(set(self._names)) == len(self._names):
+        if kinds is not None:
+            # Not read from the rows: one odd value must not change a released type.
+            types = {name: _TYPES.get(kinds[name], _TYPES["text"])[1] for name in self._names if name in kinds}
+            self.layout = pa.schema([(name, types.get(name, pa.string())) for name in self._names])
+        elif len(set(self._names)) == len(self._names):
             candidates = {name: list(_TYPES) for name in self._names}
             for batch in self.batches(self._names):
                 for name in self._names:
@@ -117,11 +123,17 @@ class CsvBackend(RowBackend):
     def table(self) -> pa.Table:
         """Return all rows, with types instead of text."""
         text = super().table()
-        arrays = [
-            pa.nulls(len(text)) if pa.types.is_null(field.type) else text.column(field.name).cast(field.type)
-            for field in self.layout
-        ]
-        return pa.Table.from_arrays(arrays, schema=self.layout)
+        return pa.table([_typed(text.column(field.name), field.type) for field in self.layout], names=self._names)
+
+
+def _typed(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Return text as a type, or as it is where a value does not parse."""
+    if pa.types.is_null(kind):
+        return pa.chunked_array([pa.nulls(len(text))])
+    try:
+        return text.cast(kind)
+    except pa.ArrowInvalid:
+        return text
 
 
 _TYPES: dict[str, tuple[str, pa.DataType]] = {

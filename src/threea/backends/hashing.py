@@ -47,12 +47,20 @@ def _text_hashes(values: pa.Array, key: bytes) -> Hashes:
     table = np.random.default_rng(base).integers(0, 2**64, 256, dtype=np.uint64)
     data = values.buffers()[2]
     text = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] if data is not None else np.zeros(0, np.uint8)
-    powers = np.cumprod(np.concatenate([[1], np.full(len(text), base, np.uint64)]).astype(np.uint64))
-    inverse = np.cumprod(np.concatenate([[1], np.full(len(text), pow(base, -1, 2**64), np.uint64)]).astype(np.uint64))
-    running = np.concatenate([[0], np.cumsum(table[text] * powers[: len(text)])]).astype(np.uint64)
+    running = np.zeros(len(text) + 1, np.uint64)
+    np.cumsum(table[text] * _powers(base, len(text)), out=running[1:])
+    inverse = _powers(pow(base, -1, 2**64), len(text) + 1)
     start, end = offsets[:-1] - offsets[0], offsets[1:] - offsets[0]
     hashes: Hashes = (running[end] - running[start]) * inverse[start] + (end - start).astype(np.uint64)
     return hashes
+
+
+def _powers(base: int, count: int) -> Hashes:
+    """Return the first powers of a number, from its zeroth, modulo 2**64."""
+    # Whole numbers throughout: NumPy joins int64 and uint64 to float64, which would round them.
+    factors = np.full(count, base, np.uint64)
+    factors[:1] = 1
+    return np.cumprod(factors)
 
 
 def mixed(values: Hashes) -> Hashes:

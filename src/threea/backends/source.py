@@ -14,21 +14,23 @@ from threea.backends.base import RowBackend
 from threea.backends.files import CsvBackend, ParquetBackend, without_views
 from threea.backends.memory import MemoryBackend
 from threea.errors import InputError
+from threea.schema import Schema
 
 Restore = Callable[[pa.Table], Any]
 """Turns an Arrow table into the kind of table that came in."""
 
 
-def open_backend(data: Any) -> tuple[RowBackend, Restore]:
+def open_backend(data: Any, schema: Schema | None = None) -> tuple[RowBackend, Restore]:
     """Open a table.
 
     Args:
         data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
+        schema: Its public description, if there is one: it says what the text in a CSV file means.
 
     Raises:
         InputError: It is none of these, cannot be read, or repeats a column's name.
     """
-    backend, restore = _opened(data)
+    backend, restore = _opened(data, schema)
     # Notes that a file or frame carries about its columns may tell of its rows.
     backend.layout = pa.schema([field.remove_metadata() for field in backend.layout])
     names = backend.layout.names
@@ -40,9 +42,9 @@ def open_backend(data: Any) -> tuple[RowBackend, Restore]:
     return backend, restore
 
 
-def _opened(data: Any) -> tuple[RowBackend, Restore]:
+def _opened(data: Any, schema: Schema | None) -> tuple[RowBackend, Restore]:
     if isinstance(data, str | PathLike):
-        return _open_path(Path(data)), lambda table: table
+        return _open_path(Path(data), schema), lambda table: table
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -67,7 +69,7 @@ def _valid(table: pa.Table) -> pa.Table:
     return table
 
 
-def _open_path(path: Path) -> RowBackend:
+def _open_path(path: Path, schema: Schema | None) -> RowBackend:
     if not path.exists():
         raise InputError(f"{path}: no such file; check the path")
     if path.is_dir():
@@ -78,7 +80,7 @@ def _open_path(path: Path) -> RowBackend:
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return ParquetBackend(path)
     if ".csv" in suffixes[-2:]:
-        return CsvBackend(path)
+        return CsvBackend(path, None if schema is None else {column.name: column.kind for column in schema.columns})
     raise InputError(f"{path} must end in .csv, .csv.gz, .parquet or .pq, or be a folder of Parquet files")
 
 
