@@ -7,7 +7,8 @@
     │   ├── InputError           the data file or frame
     │   ├── SchemaError          the public description of the table
     │   ├── SettingError         a flag, an argument or a recipe's setting
-    │   └── LedgerError          the ledger file
+    │   ├── LedgerError          the ledger file
+    │   └── MissingExtra         a package that comes with an extra
     ├── BudgetRefused            the privacy budget does not cover the request; exit code 3
     ├── RowFunctionError         a function of a row failed inside the door; says nothing about the row
     └── InternalError            a bug of ours; exit code 1
@@ -46,6 +47,13 @@ class SettingError(UserError):
 
 class LedgerError(UserError):
     """The ledger cannot be used."""
+
+
+class MissingExtra(UserError):
+    """A package that comes with an extra is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed; pip install 'threea[{extra}]'")
 
 
 class BudgetRefused(ThreeaError):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from threea import codec
 from threea.backends import open_backend
+from threea.backends.hashing import row_hashes
 from threea.errors import InputError, SettingError
 from threea.publish import FORMATS
 from threea.schema import Column, Kind, Schema
@@ -59,13 +60,13 @@ class Evidence:
         folder = Path(release)
         certificate = _certificate(folder)
         synthetic = _synthetic(folder, certificate)
-        schema = Schema.load(folder / "schema.toml")
+        schema = _schema(folder, certificate)
         real = {"train": _real(train, "train", schema), "holdout": _real(holdout, "holdout", schema)}
         if schema.target is not None and schema[schema.target].kind.listed:
             classes = pc.count_distinct(real["holdout"][schema.target], mode="only_valid").as_py()
             if classes < 2:
                 raise InputError(f"holdout has {classes} class of the target ({schema.target}); it needs at least 2")
-        shared = _overlap(real["train"], real["holdout"])
+        shared = _overlap(real["train"], real["holdout"], schema)
         warning = (
             f"{shared:.1%} of the holdout rows are equal to a training row; scores flatter if they are the same rows"
         )
@@ -95,6 +96,14 @@ def _synthetic(folder: Path, certificate: dict[str, Any]) -> pa.Table:
     return open_backend(paths[0])[0].table()
 
 
+def _schema(folder: Path, certificate: dict[str, Any]) -> Schema:
+    path = folder / "schema.toml"
+    schema = Schema.load(path)
+    if hashlib.sha256(path.read_bytes()).hexdigest() != certificate.get("schema_sha256"):
+        raise InputError(f"{path} is not the schema that the certificate names: tampered with, or replaced; refused")
+    return schema
+
+
 def _real(data: Any, role: str, schema: Schema) -> pa.Table:
     table = open_backend(data)[0].table()
     missing = [column.name for column in schema.columns if column.name not in table.column_names]
@@ -105,11 +114,18 @@ def _real(data: Any, role: str, schema: Schema) -> pa.Table:
     return table.select([column.name for column in schema.columns])
 
 
-def _overlap(train: pa.Table, holdout: pa.Table) -> float:
-    """Return the share of holdout rows that equal a training row."""
-    seen = {tuple(row) for row in zip(*(column.to_pylist() for column in train.columns), strict=True)}
-    rows = list(zip(*(column.to_pylist() for column in holdout.columns), strict=True))
-    return sum(row in seen for row in rows) / len(rows)
+def _overlap(train: pa.Table, holdout: pa.Table, schema: Schema) -> float:
+    """Return the share of holdout rows that equal a training row, whatever types the two tables hold them in."""
+    columns = [_codes([train[column.name], holdout[column.name]], column.kind)[0] for column in schema.columns]
+    seen, asked = (_row_marks([column[number] for column in columns]) for number in range(2))
+    return float(np.isin(asked, seen).mean())
+
+
+def _row_marks(columns: Sequence[Vector]) -> NDArray[np.uint64]:
+    # Adding 0 turns -0 into 0, which equals it.
+    arrays = [pa.array(column + 0.0, from_pandas=True) for column in columns]
+    names = [str(place) for place in range(len(columns))]
+    return row_hashes(pa.RecordBatch.from_arrays(arrays, names=names), b"equal rows, equal marks; nothing is hidden")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,34 +162,43 @@ def matrices(tables: Sequence[pa.Table], schema: Schema) -> list[Matrix]:
     """
     if schema.target is None:
         raise SettingError("the release has no target; there is nothing to predict")
-    features = schema.features
-    coded = {column.name: _codes([table[column.name] for table in tables], column.kind) for column in schema.modelled}
-    categorical = tuple(place for place, column in enumerate(features) if column.kind.listed)
-    target = schema[schema.target]
+    features, target = schema.features, schema[schema.target]
+    labels, classes = _codes([table[target.name] for table in tables], target.kind)
     return [
-        Matrix(
-            tuple(column.name for column in features),
-            np.column_stack([coded[column.name][0][number] for column in features]),
-            categorical,
-            coded[target.name][0][number],
-            coded[target.name][1] if target.kind.listed else (),
-        )
-        for number in range(len(tables))
+        Matrix(tuple(column.name for column in features), values, listed_places(features), label, classes)
+        for values, label in zip(numbers(tables, features), labels, strict=True)
+    ]
+
+
+def listed_places(columns: Sequence[Column]) -> tuple[int, ...]:
+    """Return the positions of the columns that hold categories."""
+    return tuple(place for place, column in enumerate(columns) if column.kind.listed)
+
+
+def numbers(tables: Sequence[pa.Table], columns: Sequence[Column]) -> list[NDArray[np.float64]]:
+    """Return each table's values as numbers: one row each, categories as codes that the tables share, NaN for missing."""
+    coded = [_codes([table[column.name] for table in tables], column.kind)[0] for column in columns]
+    return [
+        np.column_stack([column[number] for column in coded]) if coded else np.zeros((table.num_rows, 0))
+        for number, table in enumerate(tables)
     ]
 
 
 def _codes(columns: Sequence[pa.ChunkedArray], kind: Kind) -> tuple[list[Vector], tuple[str, ...]]:
     """Return the columns as numbers, and what codes stand for if they are categories."""
-    if not kind.listed:
+    if kind is Kind.BOOLEAN:
+        # Synthetic rows may write the same truth in another way than real ones.
+        truth = Column(name="", kind=kind)
+        found = [codec.encode_column(column, truth) for column in columns]
+        return [np.where(codes < 0, np.nan, codes) for codes in found], truth.categories
+    if not (kind.listed or kind is Kind.ID):
         unbounded = Column(name="", kind=kind, lower=-1e300, upper=1e300)
         return [codec.encode_column(column, unbounded) for column in columns], ()
     texts = [_text(column) for column in columns]
     words = sorted({word for text in texts for word in pc.unique(text).to_pylist() if word is not None})
     known = pa.array(words, pa.string())
-    codes = [pc.index_in(text, value_set=known) for text in texts]
-    return [pc.fill_null(code.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False) for code in codes], tuple(
-        words
-    )
+    places = [pc.index_in(text, value_set=known, skip_nulls=True).cast(pa.float64()) for text in texts]
+    return [pc.fill_null(place, np.nan).to_numpy(zero_copy_only=False) for place in places], tuple(words)
 
 
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,0 +1,211 @@
+"""White-box evidence: what a run's answers say about which of two known tables they came from.
+
+An audit plays the strongest attacker that differential privacy speaks of: it knows both tables and sees every answer.
+The door works as always, noise and ledger included; beside it, each question is also put, without noise, to both
+crafted tables, and the answer's log-likelihood ratio is added up. For Gaussian and Laplace noise that is the best
+test there is (Neyman and Pearson 1933), even when later questions depend on earlier answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea.anonymize.accountant import Charge
+from threea.anonymize.bounding import step_of
+from threea.anonymize.door import PrivateTable, SampledTable, Teacher
+from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
+from threea.anonymize.query import Answer, Gaps, Query, Stack, Values
+from threea.anonymize.till import Till
+from threea.backends import RowBackend
+from threea.budget import Adjacency
+from threea.schema import Chunk, Schema
+
+Vector = NDArray[np.float64]
+_REMEMBERED = 64
+
+
+@dataclass(slots=True)
+class Tape:
+    """What was learned from one run's answers."""
+
+    ratio: float = 0.0
+    """Log-likelihood of the right table over the left, given all answers."""
+    numbers: int = 0
+    """How many numbers were answered; the same on both tables if nothing was read beside the door."""
+    gaussian: bool = True
+    """Whether all that was paid for is Gaussian noise on sums, so that the claim is a Gaussian trade-off curve."""
+
+
+@dataclass(slots=True)
+class Sides:
+    """The two crafted tables, and the exact sums over them that were needed before."""
+
+    backends: tuple[RowBackend, RowBackend]
+    _sums: dict[Any, tuple[Vector, Vector]] = field(default_factory=dict)
+
+    def sums(self, table: PrivateTable, query: Query, *, l1: bool) -> tuple[Vector, Vector]:
+        """Return a query's exact sums over both tables, in the query's own units."""
+        try:
+            found = self._sums.get((query, table.schema, l1))
+        except TypeError:  # a query that holds an array has no hash
+            return self._computed(table, query, l1)
+        if found is None:
+            found = self._computed(table, query, l1)
+            if len(self._sums) >= _REMEMBERED:
+                self._sums.clear()
+            self._sums[(query, table.schema, l1)] = found
+        return found
+
+    def _computed(self, table: PrivateTable, query: Query, l1: bool) -> tuple[Vector, Vector]:
+        step = step_of(query.l1 if l1 else query.l2)
+        left, right = (table._exact(query, backend, step, l1=l1) * np.float64(step) for backend in self.backends)
+        return left, right
+
+
+class AuditedTable(PrivateTable):
+    """A crafted table behind the same door, which notes what each answer gives away.
+
+    For made-up tables only: it puts every question to both of them without noise. What it hands to a recipe is what
+    the door answers, and nothing else.
+    """
+
+    __slots__ = ("_sides", "_tape")
+
+    _sides: Sides
+    _tape: Tape
+
+    @classmethod
+    def beside(cls, table: PrivateTable, till: Till, key: bytes, sides: Sides, tape: Tape) -> AuditedTable:
+        """Return an opened table with a till and a key of its own, and a tape that runs along."""
+        audited = cls(
+            backend=table._backend,
+            schema=table.schema,
+            till=till,
+            noise=table._noise,
+            unit=table.unit,
+            accept_unproven=table._accept_unproven,
+            key=key,
+            restore=table._restore,
+        )
+        audited._sides, audited._tape = sides, tape
+        return audited
+
+    def measure(self, query: Query | Values, charge: Charge) -> Any:
+        """Answer as the door does."""
+        answer = super().measure(query, charge)
+        self._note_plan(charge)
+        if isinstance(query, Values):
+            self._note_values(query, charge.event, answer)
+        else:
+            laplace = isinstance(charge.event, Pure)
+            left, right = self._sides.sums(self, query, l1=laplace)
+            self._note(answer, left, right, laplace=laplace)
+        return answer
+
+    def select(self, scores: Gaps, charge: Charge) -> int:
+        """Choose as the door does."""
+        choice = super().select(scores, charge)
+        self._note_plan(charge)
+        assert isinstance(charge.event, Pure)
+        moved = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
+        left, right = (_log_chances(self._distances(scores, side), 2 * moved / charge.event.epsilon) for side in (0, 1))
+        self._tape.ratio += float(right[choice] - left[choice])
+        self._tape.numbers += 1
+        return choice
+
+    def vote(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int, charge: Charge) -> Answer:
+        """Count votes as the door does."""
+        answer = super().vote(teacher, inputs, classes, parts, charge)
+        self._note_plan(charge)
+        rows = len(next(iter(inputs.values())))
+        left, right = (
+            self._over(backend)._votes(teacher, inputs, rows, classes, parts).astype(np.float64)
+            for backend in self._sides.backends
+        )
+        self._note(answer, left, right)
+        return answer
+
+    def sampled(self, rate: float) -> SampledTable:
+        """Return a view over fresh samples, as the door does."""
+        super().sampled(rate)
+        return _AuditedSample(self, rate, self._note_sample)
+
+    def expose(self, reason: str) -> pa.Table:
+        """Hand out the rows as the door does."""
+        self._tape.gaussian = False
+        return super().expose(reason)
+
+    def _described(self, schema: Schema) -> PrivateTable:
+        described = super()._described(schema)
+        return AuditedTable.beside(described, self._till, self._key, self._sides, self._tape)
+
+    def _over(self, backend: RowBackend) -> PrivateTable:
+        """Return the same door before another table."""
+        table = super()._described(self.schema)
+        table._backend = backend
+        return table
+
+    def _note_plan(self, charge: Charge) -> None:
+        self._tape.gaussian &= all(isinstance(line.event, Gaussian) for line in charge.plan.lines)
+
+    def _note(self, answer: Answer, left: Vector, right: Vector, *, laplace: bool = False) -> None:
+        value, left, right = answer.value.ravel(), left.ravel(), right.ravel()
+        if laplace:
+            ratio = (np.abs(value - left) - np.abs(value - right)).sum() / (answer.stddev / math.sqrt(2))
+        else:
+            ratio = (value - (left + right) / 2) @ (right - left) / answer.stddev**2
+        self._tape.ratio += float(ratio)
+        self._tape.numbers += value.size
+
+    def _note_sample(self, query: Query, charge: Charge, answer: Answer) -> None:
+        """Note an answer over a sample, as if rows were in it by their share: no best test, but a fair one."""
+        self._note_plan(charge)
+        assert isinstance(charge.event, Sampled)
+        left, right = self._sides.sums(self, query, l1=False)
+        self._note(answer, charge.event.rate * left, charge.event.rate * right)
+
+    def _note_values(self, query: Values, event: Any, shown: dict[str, dict[str, float]]) -> None:
+        assert isinstance(event, Threshold)
+        apart = 1.0 if self.budget.adjacency is Adjacency.ADD_REMOVE else math.sqrt(2)
+        stddev = event.noise_multiplier * math.sqrt(len(query.columns)) * self.unit.max_rows * apart
+        for column, counts in shown.items():
+            left, right = (backend.count_values(column) for backend in self._sides.backends)
+            value = np.array(list(counts.values()))
+            exact = [np.array([float(side[word]) for word in counts]) for side in (left, right)]
+            self._note(Answer(value, stddev), *exact)
+
+    def _distances(self, scores: Gaps, side: int) -> Vector:
+        stack = Stack(scores.marginals)
+        exact = stack.parts(self._sides.sums(self, stack, l1=True)[side], 0.0)
+        return np.array(
+            [
+                np.abs(part.value.ravel() - np.array(expected)).sum()
+                for part, expected in zip(exact, scores.expected, strict=True)
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _AuditedSample(SampledTable):
+    note: Callable[[Query, Charge, Answer], None]
+
+    def measure(self, query: Query, charge: Charge) -> Answer:
+        # Named in full: a dataclass with slots is a new class, which a bare super() does not know.
+        answer = SampledTable.measure(self, query, charge)
+        self.note(query, charge, answer)
+        return answer
+
+
+def _log_chances(scores: Vector, scale: float) -> Vector:
+    """Return the log-probabilities of the exponential mechanism, which permute-and-flip stays close to."""
+    scaled = scores / scale
+    top = scaled.max()
+    chances: Vector = scaled - top - math.log(np.exp(scaled - top).sum())
+    return chances

@@ -1,0 +1,174 @@
+"""What every attack looks at: samples of the release, of the rows it was made from, and of rows it never saw."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea.evaluate.evidence import Evidence
+from threea.evaluate.intervals import clopper_pearson, excess, figure, risk
+from threea.evaluate.nearness import Places, Pool, places, raw_values
+from threea.schema import Schema
+
+WORK = 2 * 10**9
+"""How many differences of two values a search for neighbours may take: a few seconds."""
+SYNTHETIC, TARGETS, CROWD, COMPARED = 50_000, 2_000, 20_000, 1_000_000
+NEIGHBOURS = 5
+FEWEST = 20
+"""With fewer rows in a sample no attack says anything."""
+
+Hits = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Samples to attack, all drawn at random.
+
+    Args:
+        schema: The release's schema.
+        seed: Makes every attack repeatable.
+        raw_synthetic: Released rows as numbers, unscaled: categories as codes, missing as NaN.
+        raw_train: Private rows, so too.
+        raw_holdout: Rows the release never saw, so too.
+        synthetic: Released rows as places.
+        train: Private rows to attack.
+        control: As many rows the release never saw.
+        reference: Other rows it never saw: what an attacker may know of the population.
+        train_crowd: A large sample of private rows.
+        holdout_crowd: As many rows the release never saw.
+        near_train: Distances of the attacked private rows to their nearest released rows.
+        near_control: Those of the control rows.
+    """
+
+    schema: Schema
+    seed: int
+    raw_synthetic: NDArray[np.float64]
+    raw_train: NDArray[np.float64]
+    raw_holdout: NDArray[np.float64]
+    synthetic: Places
+    train: Places
+    control: Places
+    reference: Places
+    train_crowd: NDArray[np.int64]
+    holdout_crowd: NDArray[np.int64]
+    near_train: Places
+    near_control: Places
+
+    @classmethod
+    def of(cls, evidence: Evidence, seed: int) -> Scene | None:
+        """Draw the samples; none if there are too few rows to draw from."""
+        rng = _generator(seed, "scene")
+        tables = [_capped(table, rng) for table in (evidence.synthetic, evidence.train, evidence.holdout)]
+        if min(tables[0].num_rows, tables[1].num_rows, tables[2].num_rows // 2) < FEWEST:
+            return None
+        raw = raw_values(tables, evidence.schema)
+        width = raw[0].shape[1]
+        released = min(len(raw[0]), SYNTHETIC, max(WORK // (width * 1000), FEWEST))
+        count = min(TARGETS, len(raw[1]), len(raw[2]) // 2, max(WORK // (width * released), FEWEST))
+        mixed = [rng.permutation(len(values)) for values in raw]
+        synthetic, train, holdout = (
+            places(values[order[:limit]], evidence.schema)
+            for values, order, limit in zip(raw, mixed, (released, count, CROWD + count), strict=True)
+        )
+        crowd = min(len(raw[1]), len(raw[2]), CROWD)
+        pool = Pool.of(synthetic)
+        near = [pool.nearest(rows, NEIGHBOURS)[0] for rows in (train, holdout[:count])]
+        reference = holdout[count : count + max(len(holdout) // 2, 1)]
+        return cls(
+            evidence.schema,
+            seed,
+            *raw,
+            synthetic,
+            train,
+            holdout[:count],
+            reference,
+            mixed[1][:crowd],
+            mixed[2][:crowd],
+            *near,
+        )
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Return a generator of an attack's own, so that no attack changes another's draws."""
+        return _generator(self.seed, name)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many rows are in each sample."""
+        return {
+            "synthetic": len(self.synthetic),
+            "train targets": len(self.train),
+            "control targets": len(self.control),
+            "reference": len(self.reference),
+            "train crowd": len(self.train_crowd),
+            "holdout crowd": len(self.holdout_crowd),
+        }
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(name.encode())])
+
+
+def _capped(table: pa.Table, rng: np.random.Generator) -> pa.Table:
+    if table.num_rows <= COMPARED:
+        return table
+    return table.take(pa.array(np.sort(rng.choice(table.num_rows, COMPARED, replace=False))))
+
+
+def targets(scene: Scene) -> str:
+    """Say which rows are attacked with which."""
+    return f"{len(scene.train)} training and {len(scene.control)} control rows against {len(scene.synthetic)} released"
+
+
+def contrast(what: str, train: Hits, control: Hits) -> list[dict[str, Any]]:
+    """Return an attack's success on training rows, on control rows, the excess, and the risk over control."""
+    base = float(control.mean())
+    shares = [
+        figure(f"{what}, {rows} rows", hits.mean(), clopper_pearson(int(hits.sum()), len(hits)), "Clopper-Pearson")
+        for rows, hits in (("training", train), ("control", control))
+    ]
+    return [
+        *shares,
+        figure(f"{what}, excess on training rows", *excess(train, control), "Newcombe", 0.0, decides=True),
+        figure(f"{what}, risk over control", *risk(train, control), "Wilson, propagated", base),
+    ]
+
+
+def report(
+    name: str, *, question: str, shows: str, cannot_show: str, claim: str, figures: list[dict[str, Any]], rows: str
+) -> dict[str, Any]:
+    """Return an attack as plain data, with a verdict that claims no more than its figures do.
+
+    Args:
+        name: The attack.
+        question: What it asks, in plain words.
+        shows: What a sign would mean.
+        cannot_show: What silence does not mean.
+        claim: What there is or is not a sign of; a clause.
+        figures: What was measured.
+        rows: Which samples were used.
+    """
+    above = [one for one in figures if one["decides"] and one["interval"][0] > one["baseline"]]
+    if above:
+        worst = max(above, key=lambda one: one["interval"][0] - one["baseline"])
+        low, high = worst["interval"]
+        verdict = (
+            f"A sign that {claim}: {worst['name']} is {worst['value']:.3f} [{low:.3f}, {high:.3f}], where a release "
+            f"that remembers no row gives {worst['baseline']:g}."
+        )
+    else:
+        verdict = f"No sign that {claim}. {cannot_show}"
+    return {
+        "name": name,
+        "question": question,
+        "shows": shows,
+        "cannot_show": cannot_show,
+        "rows": rows,
+        "figures": figures,
+        "sign": bool(above),
+        "verdict": verdict,
+    }
