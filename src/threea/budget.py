@@ -121,7 +121,7 @@ def delta_from(mu: float, epsilon: float) -> float:
 
 
 def epsilon_from(mu: float, delta: float) -> float:
-    """Return the epsilon of mu-GDP at delta, rounded up by at most 1e-12 relative."""
+    """Return the epsilon of mu-GDP at delta, rounded up by 5e-10 relative."""
     from scipy.optimize import brentq
 
     if delta_from(mu, 0.0) <= delta:
@@ -129,12 +129,12 @@ def epsilon_from(mu: float, delta: float) -> float:
     upper = 1.0
     while delta_from(mu, upper) > delta:
         upper *= 2
-    root = float(brentq(lambda epsilon: delta_from(mu, epsilon) - delta, 0.0, upper, xtol=1e-15, rtol=1e-13))
-    return root * (1 + 1e-12)
+    root = float(brentq(lambda epsilon: delta_from(mu, epsilon) - delta, 0.0, upper, xtol=1e-30, rtol=1e-13))
+    return root * (1 + 5e-10)
 
 
 def mu_from(epsilon: float, delta: float) -> float:
-    """Return the largest mu whose Gaussian mechanism is (epsilon, delta)-DP, rounded down by 1e-12 relative.
+    """Return the largest mu whose Gaussian mechanism is (epsilon, delta)-DP, rounded down by 1e-9 relative.
 
     Example:
         >>> round(mu_from(1, 1 / 32561), 4), round(mu_from(10, 1 / 32561), 4)
@@ -145,5 +145,5 @@ def mu_from(epsilon: float, delta: float) -> float:
     upper = 1.0
     while delta_from(upper, epsilon) < delta:
         upper *= 2
-    root = float(brentq(lambda mu: delta_from(mu, epsilon) - delta, 1e-12, upper, xtol=1e-15, rtol=1e-13))
-    return root * (1 - 1e-12)
+    root = float(brentq(lambda mu: delta_from(mu, epsilon) - delta, 1e-12, upper, xtol=1e-30, rtol=1e-13))
+    return root * (1 - 1e-9)

@@ -166,17 +166,11 @@ class Recipe(ABC):
             layout=table.layout,
             rows=rows or max(model.rows, 1),
             seed=int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]),
-            unit=_described_unit(table),
+            unit=table.unit.described,
             unproven=table._unproven,
             secure=table._noise.secure,
             restore=table._restore,
         )
-
-
-def _described_unit(table: PrivateTable) -> str:
-    if table.unit.column is None:
-        return "row"
-    return f"all rows of one {table.unit.column}, of which at most {table.unit.max_rows} count"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
@@ -23,6 +23,8 @@ from threea.testing import SeededNoise, SilentNoise
 FALSE_ALARMS = 1e-6
 STAYS = hospital.stays(3_000)
 SCHEMA = hospital.schema()
+# No deadline: a busy machine is no failure.
+LAW = settings(max_examples=100, deadline=None)
 COUNTS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12).map(np.array)
 
 
@@ -43,7 +45,7 @@ def model() -> HistogramModel:
 def test_silent_noise_gives_the_exact_tables(model: HistogramModel) -> None:
     rows = encode(STAYS, SCHEMA)
     died = rows["died"]
-    np.testing.assert_array_equal(model.classes, np.bincount(died))
+    np.testing.assert_allclose(model.classes, np.bincount(died), rtol=1e-12)
     assert [cells.column for cells in model.features] == [column.name for column in SCHEMA.features]
     for cells, table in zip(model.features, model.tables, strict=True):
         index = SCHEMA[cells.column].cells(8).index(rows[cells.column])
@@ -61,7 +63,7 @@ def test_without_a_target_features_are_counted_alone() -> None:
     rows = encode(STAYS, schema)
     for cells, table in zip(model.features, model.tables, strict=True):
         np.testing.assert_array_equal(table[0], np.bincount(cells.index(rows[cells.column]), minlength=cells.size))
-    assert model.classes == [STAYS.num_rows]
+    np.testing.assert_allclose(model.classes, [STAYS.num_rows], rtol=1e-12)
 
 
 def test_a_table_of_labels_alone_is_modelled_by_them() -> None:
@@ -138,7 +140,7 @@ def test_stated_noise_of_a_histogram_is_what_it_has() -> None:
     exact = fitted(STAYS, SCHEMA).histograms
     squares: dict[str, list[float]] = {"diagnosis": [], "cost": []}
     for seed in range(30):
-        noisy = fitted(STAYS, SCHEMA, noise=SeededNoise(seed), bins=32 if seed < 0 else 8).histograms
+        noisy = fitted(STAYS, SCHEMA, noise=SeededNoise(seed)).histograms
         for column, found in squares.items():
             found += list(((noisy[column].counts - exact[column].counts) / noisy[column].stddev) ** 2)
     assert np.mean(squares["diagnosis"]) == pytest.approx(1, abs=0.25)
@@ -169,7 +171,7 @@ def test_the_check_of_frequencies_can_fail() -> None:
 
 
 def test_sampled_frequencies_follow_the_tables(model: HistogramModel) -> None:
-    """Fifteen chi-square tests and their like within classes, each with a false-alarm rate of 1e-6; the seed is fixed."""
+    """One chi-square test per feature and class, each with a false-alarm rate of 1e-6; the seed is fixed."""
     chunk = model.sample(100_000, np.random.default_rng(2))
     label = chunk["died"]
     assert is_drawn_from(np.bincount(label), model.classes)
@@ -206,6 +208,7 @@ def test_a_class_that_never_occurs_is_never_drawn() -> None:
     assert set(model.sample(1000, np.random.default_rng(0))["y"]) == {1}
 
 
+@LAW
 @given(st.lists(st.lists(st.floats(-50, 50), min_size=3, max_size=3), min_size=1, max_size=3), st.integers(0, 2**32))
 def test_drawn_cells_are_cells_with_mass(tables: list[list[float]], seed: int) -> None:
     counts = np.array(tables)
@@ -218,6 +221,7 @@ def test_drawn_cells_are_cells_with_mass(tables: list[list[float]], seed: int) -
 # The nearest distribution to noisy counts.
 
 
+@LAW
 @given(COUNTS)
 def test_proportions_are_a_distribution(counts: Any) -> None:
     shares = proportions(counts)
@@ -226,6 +230,7 @@ def test_proportions_are_a_distribution(counts: Any) -> None:
     assert shares.sum() == pytest.approx(1.0)
 
 
+@LAW
 @given(COUNTS.filter(lambda counts: counts.sum() > 1e-3))
 def test_proportions_are_the_euclidean_projection(counts: Any) -> None:
     """Karush-Kuhn-Tucker: what is positive was shifted by one amount, what is zero would not pass it."""
@@ -238,6 +243,7 @@ def test_proportions_are_the_euclidean_projection(counts: Any) -> None:
     assert (counts[~positive] <= shift[0] + 1e-9 * scale).all()
 
 
+@LAW
 @given(COUNTS.filter(lambda counts: counts.sum() > 1e-3), st.integers(0, 2**32))
 def test_no_other_distribution_is_nearer(counts: Any, seed: int) -> None:
     total = counts.sum()
@@ -246,6 +252,7 @@ def test_no_other_distribution_is_nearer(counts: Any, seed: int) -> None:
     assert (np.linalg.norm(counts - others, axis=1) >= nearest - 1e-9 * np.abs(counts).max()).all()
 
 
+@LAW
 @given(COUNTS)
 def test_proportions_keep_the_order_of_the_counts(counts: Any) -> None:
     shares = proportions(counts)
@@ -253,6 +260,7 @@ def test_proportions_keep_the_order_of_the_counts(counts: Any) -> None:
     assert (np.diff(shares[order]) >= 0).all()
 
 
+@LAW
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=12).map(np.array).filter(lambda counts: counts.sum() > 1e-3))
 def test_counts_without_noise_are_only_divided(counts: Any) -> None:
     np.testing.assert_allclose(proportions(counts), counts / counts.sum(), atol=1e-12)

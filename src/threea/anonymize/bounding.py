@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.query import Dense, Grouped, OneHot, Query, Stack
+from threea.errors import SettingError
 from threea.schema import Chunk
 
 BITS = 30
 """A row's contribution is at most 2**BITS grid steps long, so int64 holds the sum of 2**(62 - BITS) rows."""
+MOST_NUMBERS = 1 << 20
 _SHRINK = 1 - 2.0**-32
 """Covers the rounding of a norm computed in floating point, for up to 2**20 numbers."""
 _BLOCK = 1 << 22
@@ -28,6 +30,25 @@ def step_of(bound: float) -> float:
         (True, True)
     """
     return math.ldexp(1.0, math.ceil(math.log2(bound)) - BITS)
+
+
+def check(query: Query, *, l1: bool) -> None:
+    """Refuse a query whose sum could not be kept exact on the grid. Public facts decide, so nothing is spent on it.
+
+    Raises:
+        SettingError: Its bound or its size is out of range.
+    """
+    bound = query.l1 if l1 else query.l2
+    if not math.isfinite(bound) and l1:
+        raise SettingError("Laplace noise needs a query with a finite L1 bound; give it one, or use Gaussian noise")
+    # Counts are whole only on a grid of steps up to 1; a norm in floating point is sure up to 2**20 numbers.
+    most = 2.0**BITS if isinstance(query, Stack | Grouped | OneHot) else 2.0**900
+    if not 2.0**-900 <= bound <= most:
+        raise SettingError(f"the bound ({bound:g}) of {type(query).__name__} must be from 2**-900 to {most:g}")
+    for part in query.queries if isinstance(query, Stack) else (query,):
+        inner = part.query if isinstance(part, Grouped) else part
+        if isinstance(inner, Dense) and inner.size > MOST_NUMBERS:
+            raise SettingError(f"a row's vector ({inner.size} numbers) must have at most {MOST_NUMBERS}")
 
 
 def integer_sum(query: Query, chunk: Chunk, rows: int, *, step: float, l1: bool) -> NDArray[np.int64]:
@@ -77,7 +98,8 @@ def _sum_by_group(
 def _whole(vectors: NDArray[np.float64], query: Dense, step: float, l1: bool) -> NDArray[np.int64]:
     """Clip vectors to the query's bound and round them towards zero, which never lengthens them."""
     bound = query.l1 if l1 else query.l2
-    vectors = np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, 0.0)
+    # In row order, or a norm's last bit would depend on how many rows there are.
+    vectors = np.ascontiguousarray(np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, 0.0))
     if query.nonnegative:
         vectors = np.maximum(vectors, 0.0)
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from threea import codec
 from threea.anonymize.accountant import Charge
-from threea.anonymize.bounding import integer_sum, step_of
+from threea.anonymize.bounding import check, integer_sum, step_of
 from threea.anonymize.events import Event, Gaussian, Pure, Sampled, Threshold
 from threea.anonymize.noise import Noise
 from threea.anonymize.query import Answer, Gaps, Query, Stack, Values
@@ -108,6 +108,8 @@ class PrivateTable:
             BudgetRefused: The budget or the ledger's cap does not cover the plan.
             RowFunctionError: The query's function failed. The charge stays.
         """
+        if isinstance(query, Query):
+            check(query, l1=isinstance(charge.event, Pure))
         event = self._till.pay(charge)
         if isinstance(query, Values):
             return self._values(query, _expect(event, Threshold))
@@ -218,8 +220,6 @@ class PrivateTable:
     def _noisy_sum(self, query: Query, event: Gaussian | Pure | Sampled, backend: Backend, apart: float) -> Answer:
         laplace = isinstance(event, Pure)
         bound = query.l1 if laplace else query.l2
-        if not math.isfinite(bound):
-            raise SettingError("Laplace noise needs a query with a finite L1 bound; give it one, or use Gaussian noise")
         step = step_of(bound)
         sums = self._exact(query, backend, step, l1=laplace)
         if isinstance(event, Pure):
@@ -326,6 +326,7 @@ class SampledTable:
             charge: Which line of which plan pays.
         """
         table = self._table
+        check(query, l1=False)
         event = _expect(table._till.pay(charge), Sampled)
         if event.rate != self.rate:
             raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")

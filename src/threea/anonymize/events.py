@@ -6,8 +6,19 @@ units where the query's sensitivity is 1. It never changes meaning; `accountant`
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
+
+from threea.errors import SettingError
+
+_LEAST_NOISE, _MOST_NOISE = 1e-6, 1e9
+"""Less noise would show the grid, and more would leave the int64 range."""
+
+
+def _check(name: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise SettingError(f"{name} ({value}) of an event must be from {least:g} to {most:g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +31,9 @@ class Gaussian:
 
     noise_multiplier: float
 
+    def __post_init__(self) -> None:
+        _check("noise_multiplier", self.noise_multiplier, _LEAST_NOISE, _MOST_NOISE)
+
 
 @dataclass(frozen=True, slots=True)
 class Pure:
@@ -30,6 +44,9 @@ class Pure:
     """
 
     epsilon: float
+
+    def __post_init__(self) -> None:
+        _check("epsilon", self.epsilon, 1 / _MOST_NOISE, 1 / _LEAST_NOISE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +61,10 @@ class Sampled:
     rate: float
     noise_multiplier: float
 
+    def __post_init__(self) -> None:
+        _check("rate", self.rate, math.ulp(0.0), 1.0)
+        _check("noise_multiplier", self.noise_multiplier, _LEAST_NOISE, _MOST_NOISE)
+
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
@@ -56,6 +77,10 @@ class Threshold:
 
     noise_multiplier: float
     delta: float
+
+    def __post_init__(self) -> None:
+        _check("noise_multiplier", self.noise_multiplier, _LEAST_NOISE, _MOST_NOISE)
+        _check("delta", self.delta, math.ulp(0.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)

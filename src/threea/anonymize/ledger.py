@@ -84,7 +84,9 @@ class Ledger(LedgerFile):
         [('patients', 1.0, 2.0)]
     """
 
-    def register(self, dataset: str, fingerprint: Callable[[bytes], str], *, cap: float | None = None) -> None:
+    def register(
+        self, dataset: str, fingerprint: Callable[[bytes], str], *, cap: float | None = None, terms: str = ""
+    ) -> None:
         """Enter a dataset under its owner's name, or meet it again.
 
         The same name with other rows is a table that grew; the same rows with another name, a second budget.
@@ -93,6 +95,7 @@ class Ledger(LedgerFile):
             dataset: The owner's name for the data: 1 to 200 printable characters.
             fingerprint: Gives the fingerprint of the rows under the ledger's secret key.
             cap: Epsilon that all releases together may spend. It can be lowered later, never raised.
+            terms: Adjacency and unit: epsilons add up only where these are the same, so the first ones stay.
 
         Raises:
             LedgerError: The rows are in this ledger under another name, or the cap would be raised.
@@ -108,7 +111,11 @@ class Ledger(LedgerFile):
             for (owner,) in owners.fetchall():
                 if owner != dataset:
                     raise self.error(f"holds these rows under the name {owner!r}; use --dataset {owner}")
-            connection.execute("INSERT OR IGNORE INTO datasets VALUES (?, ?, NULL)", (dataset, now()))
+            connection.execute("INSERT OR IGNORE INTO datasets VALUES (?, ?, ?, NULL)", (dataset, now(), terms))
+            (agreed,) = connection.execute("SELECT terms FROM datasets WHERE name = ?", (dataset,)).fetchone()
+            if terms != agreed:
+                what = f"adds up {dataset!r} under {agreed!r}, which {terms!r} cannot be added to"
+                raise self.error(f"{what}; keep to the first, or start another ledger")
             connection.execute("INSERT OR IGNORE INTO fingerprints VALUES (?, ?)", (mark, dataset))
             if cap is not None:
                 old = _cap(connection, dataset)

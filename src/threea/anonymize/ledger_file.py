@@ -25,7 +25,7 @@ _BUSY_SECONDS = 60.0
 _TABLES = """
 CREATE TABLE migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL);
 CREATE TABLE secret (key BLOB NOT NULL CHECK (length(key) = 32), opened TEXT NOT NULL);
-CREATE TABLE datasets (name TEXT PRIMARY KEY, created TEXT NOT NULL,
+CREATE TABLE datasets (name TEXT PRIMARY KEY, created TEXT NOT NULL, terms TEXT NOT NULL,
     cap REAL CHECK (cap IS NULL OR (typeof(cap) = 'real' AND cap > 0)));
 CREATE TABLE fingerprints (fingerprint TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets (name));
 CREATE TABLE releases (id TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets (name),

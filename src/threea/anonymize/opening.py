@@ -77,7 +77,7 @@ def open_table(
         _refuse_nothing_to_learn(backend, described.target)
     # A ledger made for this table alone cannot meet its rows again.
     mark = _no_fingerprint if ledger is None else partial(_fingerprint, backend)
-    book.register(dataset, mark, cap=cap)
+    book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {privacy_unit.described}")
     if unit is not None:
         if not isinstance(backend, RowBackend):
             raise SettingError(f"unit ({unit}) needs rows, and this engine only sums; use another")

@@ -318,3 +318,6 @@ class Gaps:
         sizes = [marginal.size for marginal in self.marginals]
         if not sizes or [len(counts) for counts in self.expected] != sizes:
             raise SettingError("each marginal needs as many expected counts as it has cells")
+        # Beyond this, a float no longer tells a score from the score with one row more.
+        if any(not math.fsum(map(abs, counts)) < 2.0**42 for counts in self.expected):
+            raise SettingError("expected counts must add up to less than 2**42")

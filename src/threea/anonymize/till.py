@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,13 @@ class Unit:
         if self.column is None and self.max_rows != 1:
             raise SettingError(f"max_rows_per_unit ({self.max_rows}) needs a unit; name its column with --unit")
 
+    @property
+    def described(self) -> str:
+        """The unit in words, for the certificate and the ledger."""
+        if self.column is None:
+            return "row"
+        return f"all rows of one {self.column}, of which at most {self.max_rows} count"
+
 
 class Till:
     """Takes payment: reserves a plan once, then logs each charge before its answer."""
@@ -38,13 +46,15 @@ class Till:
     def __init__(self, budget: Budget, ledger: Ledger, dataset: str) -> None:
         self.budget, self.ledger, self.dataset = budget, ledger, dataset
         self.exposed: list[str] = []
-        self._releases: list[tuple[Plan, str]] = []
+        self._releases: list[tuple[Plan, str, float]] = []
+        self._lock = threading.Lock()
 
     def pay(self, charge: Charge) -> Event:
         """Reserve the charge's plan if need be, log the charge, and return the event it pays for."""
-        # By identity: an equal plan made for a second release is to be paid again.
-        release = next((number for plan, number in self._releases if plan is charge.plan), None)
-        self.ledger.charge(release or self._reserve(charge.plan), charge.name)
+        with self._lock:
+            # By identity: an equal plan made for a second release is to be paid again.
+            release = next((number for plan, number, _ in self._releases if plan is charge.plan), None)
+            self.ledger.charge(release or self._reserve(charge.plan), charge.name)
         return charge.event
 
     def _reserve(self, plan: Plan) -> str:
@@ -52,8 +62,8 @@ class Till:
             raise SettingError(
                 f"the plan's adjacency ({plan.budget.adjacency}) must be the table's ({self.budget.adjacency})"
             )
-        spent = math.fsum(other.budget.epsilon for other, _ in self._releases)
-        spent_delta = math.fsum(other.budget.delta for other, _ in self._releases)
+        spent = math.fsum(cost for _, _, cost in self._releases)
+        spent_delta = math.fsum(other.budget.delta for other, _, _ in self._releases)
         cost = max(plan.budget.epsilon, plan.epsilon)
         fits = spent + cost <= self.budget.epsilon * (1 + 1e-9)
         if not fits or spent_delta + plan.budget.delta > self.budget.delta * (1 + 1e-9):
@@ -65,7 +75,7 @@ class Till:
                 remedy="calibrate the plan to what is left, or open the table with a larger budget",
             )
         release = self._enter(cost, plan.budget.delta, plan.lines, plan.recipe)
-        self._releases.append((plan, release))
+        self._releases.append((plan, release, cost))
         return release
 
     def expose(self, reason: str) -> None:

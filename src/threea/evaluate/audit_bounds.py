@@ -25,7 +25,8 @@ Vector = NDArray[np.float64]
 
 INTERVALS = 4
 """How many one-sided intervals one statistic takes: two error rates at each of two thresholds."""
-_CANDIDATES = 256
+_CANDIDATES = 64
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +68,23 @@ def upper_rate(errors: NDArray[np.int64] | int, trials: int, alpha: float) -> Ve
 
 
 def direct_epsilon(false_positives: Vector, false_negatives: Vector, delta: float) -> Vector:
-    """Return the least epsilon at which (epsilon, delta)-DP allows two error rates, 0 if it always does."""
-    one = np.maximum(1 - delta - false_negatives, 0.0) / false_positives
-    other = np.maximum(1 - delta - false_positives, 0.0) / false_negatives
-    epsilon: Vector = np.log(np.maximum(np.maximum(one, other), 1.0))
+    """Return the least epsilon at which (epsilon, delta)-DP allows two error rates; not above 0 if it always does.
+
+    Example:
+        >>> direct_epsilon(np.array(0.25), np.array(0.25), 0.0).round(4).item()  # log(0.75 / 0.25)
+        1.0986
+    """
+    one = np.maximum(1 - delta - false_negatives, _TINY) / false_positives
+    other = np.maximum(1 - delta - false_positives, _TINY) / false_negatives
+    epsilon: Vector = np.log(np.maximum(one, other))
     return epsilon
 
 
 def gaussian_mu(false_positives: Vector, false_negatives: Vector) -> Vector:
-    """Return the least mu at which mu-GDP allows two error rates, 0 if it always does."""
+    """Return the least mu at which mu-GDP allows two error rates; not above 0 if it always does."""
     from scipy.special import ndtri
 
-    mu: Vector = np.maximum(-ndtri(false_positives) - ndtri(false_negatives), 0.0)
+    mu: Vector = -ndtri(false_positives) - ndtri(false_negatives)
     return mu
 
 
@@ -164,7 +170,7 @@ def _judged(
     positives_upper = upper_rate(positives, len(without), alpha)
     negatives_upper = upper_rate(negatives, len(within), alpha)
     return Bound(
-        epsilon=epsilon(positives_upper, negatives_upper),
+        epsilon=max(epsilon(positives_upper, negatives_upper), 0.0),
         false_positives=positives / len(without),
         false_positives_upper=float(positives_upper),
         false_negatives=negatives / len(within),

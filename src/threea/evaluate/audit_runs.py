@@ -58,9 +58,10 @@ class Batch:
         """Make the runs: real noise, each with a till of its own."""
         tables = self.pair.tables(self.budget.adjacency)
         left, right = (open_backend(table)[0] for table in tables)
+        sides = Sides((left, right))
         opened = open_table(tables[self.side], budget=self.budget, schema=SCHEMA, accept_unproven=True)
         with Ledger() as ledger:
-            return [self._run(number, opened, Sides((left, right)), ledger) for number in self.numbers]
+            return [self._run(number, opened, sides, ledger) for number in self.numbers]
 
     def _run(self, number: int, opened: PrivateTable, sides: Sides, ledger: Ledger) -> Run:
         name = f"run {number}"
@@ -68,24 +69,22 @@ class Batch:
         tape = Tape()
         till = Till(self.budget, ledger, name)
         table = AuditedTable.beside(opened, till, secrets.token_bytes(32), sides, tape)
-        failed, black = "", tuple[float, ...]()
+        failed, synthetic = "", None
         try:
-            release = self.recipe.run(table, seed=self._seed(number))
-            black = counts(release.table, self.pair)
+            synthetic = self.recipe.run(table, seed=self._seed(number)).table
         except (UserError, BudgetRefused):
             raise
         except Exception as error:
             # A recipe that fails on one table and not on the other has told them apart.
             failed = type(error).__name__
-        white = (tape.ratio, float(tape.numbers))
         return Run(
             pair=self.pair.name,
             side=self.side,
             number=number,
             gaussian=tape.gaussian,
             failed=failed,
-            white=white,
-            black=black,
+            white=(tape.ratio, float(tape.numbers)),
+            black=counts(synthetic, self.pair) if synthetic is not None else (),
         )
 
     def _seed(self, number: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -67,10 +68,8 @@ class Run:
 
 def counts(synthetic: pa.Table, pair: Pair) -> tuple[float, ...]:
     """Count synthetic rows near the target, and in every coarse cell of every column."""
-    target = pair.table_of((pair.target,))
     cells = {column.name: _cells(synthetic[column.name], column) for column in SCHEMA.columns}
-    own = {column.name: _cells(target[column.name], column)[0][0] for column in SCHEMA.columns}
-    shared = {name: found[0] == own[name] for name, found in cells.items()}
+    shared = {name: found[0] == own for (name, found), own in zip(cells.items(), _own_cells(pair), strict=True)}
     value = getattr(pair.target, pair.focus)
     same = sum(found == value for found in synthetic[pair.focus].to_pylist())
     assert SCHEMA.target is not None
@@ -84,6 +83,12 @@ def counts(synthetic: pa.Table, pair: Pair) -> tuple[float, ...]:
     return (*(float(fixed[name]) for name in _COUNTED), float(synthetic.num_rows), *map(float, everywhere))
 
 
+@functools.cache
+def _own_cells(pair: Pair) -> tuple[int, ...]:
+    target = pair.table_of((pair.target,))
+    return tuple(int(_cells(target[column.name], column)[0][0]) for column in SCHEMA.columns)
+
+
 def _cells(values: pa.ChunkedArray, column: Column) -> tuple[NDArray[np.int64], int]:
     """Return each value's coarse cell, with cells of their own for what the schema does not know, and their number."""
     if column.kind.listed:
@@ -94,7 +99,7 @@ def _cells(values: pa.ChunkedArray, column: Column) -> tuple[NDArray[np.int64], 
         return np.array(index, np.int64), missing + 1
     assert column.lower is not None
     assert column.upper is not None
-    wide = Column(name=column.name, kind=column.kind, lower=-1e308, upper=1e308)
+    wide = Column(name=column.name, kind=column.kind, lower=-1e301, upper=1e301)
     numbers = codec.encode_column(values, wide)
     outside = (numbers < column.lower) | (numbers > column.upper)
     share = np.nan_to_num((np.clip(numbers, column.lower, column.upper) - column.lower) / (column.upper - column.lower))

@@ -67,9 +67,7 @@ def neighbour_ratio(scene: Scene) -> dict[str, Any]:
         for word, level in (("median", 0.5), ("5th percentile of", 0.05))
     ]
     lower = area(-train, -control)
-    figures.append(
-        figure("probability that a training row has the lower ratio", *lower, "DeLong", 0.5, decides=True)
-    )
+    figures.append(figure("probability that a training row has the lower ratio", *lower, "DeLong", 0.5, decides=True))
     return report(
         "nearest-neighbour ratio",
         question="Does one released row stand out as near a training row, more than for rows the release never saw?",
@@ -98,10 +96,9 @@ def identifiability(scene: Scene) -> dict[str, Any]:
         Yoon, Drumright, van der Schaar (2020), Anonymization through data synthesis using generative adversarial
         networks (ADS-GAN), definition 1.
     """
-    size = min(len(scene.reference), len(scene.synthetic))
     entropy = entropies(scene.reference)
     weights = np.divide(1.0, entropy, out=np.zeros_like(entropy), where=entropy > 0)
-    released, others = (Pool.of(rows[:size], weights) for rows in (scene.synthetic, scene.reference))
+    released, others = (Pool.of(rows, weights) for rows in (scene.synthetic, scene.reference))
     train, control = (
         released.nearest(rows, 1)[0][:, 0] < others.nearest(rows, 1)[0][:, 0] for rows in (scene.train, scene.control)
     )
@@ -109,10 +106,10 @@ def identifiability(scene: Scene) -> dict[str, Any]:
         "identifiability",
         question="Is some released row nearer to a training row than any other real row is?",
         shows="An excess means that released rows single training rows out better than real neighbours do.",
-        cannot_show="The share itself is near one half for harmless fresh rows; only the excess over control tells.",
+        cannot_show="The share itself is high for harmless fresh rows too; only its excess over control rows tells.",
         claim="released rows identify training rows better than rows the release never saw",
         figures=contrast("share identifiable", train, control),
-        rows=f"{targets(scene)}; {size} released and {size} other real rows to be nearest",
+        rows=f"{targets(scene)} and {len(scene.reference)} other real rows",
     )
 
 
@@ -144,6 +141,3 @@ def _signatures(scene: Scene, raw: Vector) -> list[bytes]:
         rounded[:, real] = raw[:, real].astype(np.float32)
     rounded[np.isnan(rounded)] = np.nan
     return [row.tobytes() for row in rounded]
-
-
-def _targets(scene: Scene) -> str:

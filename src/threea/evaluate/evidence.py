@@ -176,7 +176,7 @@ def listed_places(columns: Sequence[Column]) -> tuple[int, ...]:
 
 
 def numbers(tables: Sequence[pa.Table], columns: Sequence[Column]) -> list[NDArray[np.float64]]:
-    """Return each table's values as numbers: one row each, categories as codes that the tables share, NaN for missing."""
+    """Return each table as numbers: one row each, categories as codes that the tables share, NaN for missing."""
     coded = [_codes([table[column.name] for table in tables], column.kind)[0] for column in columns]
     return [
         np.column_stack([column[number] for column in coded]) if coded else np.zeros((table.num_rows, 0))

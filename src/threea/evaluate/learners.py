@@ -6,8 +6,6 @@ the same for every table of a dataset, so that scores differ by the rows alone.
 
 from __future__ import annotations
 
-import importlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.errors import InputError, MissingExtra, SettingError
+from threea.errors import InputError, SettingError
 from threea.evaluate import metrics
 from threea.evaluate.evidence import Matrix
 from threea.evaluate.onehot import OneHot, frequent_codes
+from threea.evaluate.threads import load, side_by_side
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
@@ -155,17 +154,19 @@ def score(learner: str, train: Matrix, test: Matrix, seed: int, task: Task | Non
         SettingError: No such learner.
         MissingExtra: scikit-learn or LightGBM is not installed.
     """
-    figures, rows = fit(learner, train, seed, task or Task.of(train)).figures(test)
+    if learner not in SETTINGS:
+        raise SettingError(f"learner ({learner}) is unknown; known: {', '.join(LEARNERS)}")
+    chosen = task or Task.of(train)
+    figures, rows = side_by_side({learner: lambda: fit(learner, train, seed, chosen).figures(test)})[learner]
     return {name: float(values[0]) for name, values in figures(np.ones((1, rows))).items()}
 
 
 def fit(learner: str, train: Matrix, seed: int, task: Task) -> Fitted:
     """Fit a learner to those rows of a table whose target is known.
 
-    A table that has nothing to learn from (one class, no features, no rows) gives a constant prediction.
+    A table that has nothing to learn from (one class, no features, no rows) gives a constant prediction. Call it
+    through `side_by_side`, which keeps each fit to one thread.
     """
-    if learner not in SETTINGS:
-        raise SettingError(f"learner ({learner}) is unknown; known: {', '.join(LEARNERS)}")
     train = _sampled(train.labelled(), task.settings[learner].get("rows"), seed)
     rows = len(train.target)
     if task.numeric:
@@ -201,19 +202,6 @@ def _sampled(matrix: Matrix, bound: int | None, seed: int) -> Matrix:
     return _rows(matrix, np.sort(np.random.default_rng(seed).choice(len(matrix.target), bound, replace=False)))
 
 
-def load(module: str) -> Any:
-    """Import a module of LightGBM or scikit-learn.
-
-    Raises:
-        MissingExtra: It is not installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        package = module.split(".")[0]
-        raise MissingExtra({"sklearn": "scikit-learn"}.get(package, package), "evaluate") from None
-
-
 # Below: one function per learner; `classes` is 0 for a numeric target, which is scaled back where the learner needs it.
 
 
@@ -223,7 +211,7 @@ def _lightgbm(train: Matrix, classes: int, settings: dict[str, Any], seed: int) 
     parameters = {
         **settings,
         **objective.get(classes, {"objective": "multiclass", "num_class": classes}),
-        **{"seed": seed, "deterministic": True, "force_row_wise": True, "verbosity": -1},
+        **{"seed": seed, "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1},
     }
     names = [f"f{place}" for place in range(len(train.names))]  # it takes no commas, brackets or quotes in names
     rows = lightgbm.Dataset(
@@ -248,10 +236,7 @@ def _logistic(train: Matrix, classes: int, settings: dict[str, Any], seed: int) 
     if not classes:
         return _scaled(linear.Ridge(alpha=1 / settings["C"]), encoder, train), None
     model = linear.LogisticRegression(**settings)
-    with warnings.catch_warnings():
-        # Stopping after so many steps is a setting like any other.
-        warnings.simplefilter("ignore", load("sklearn.exceptions").ConvergenceWarning)
-        model.fit(encoder(train.values), train.target)
+    model.fit(encoder(train.values), train.target)
     return lambda values: model.predict_proba(encoder(values)), None
 
 
@@ -295,7 +280,7 @@ def _boosting(train: Matrix, classes: int, settings: dict[str, Any], seed: int) 
 def _forest(train: Matrix, classes: int, settings: dict[str, Any], seed: int) -> tuple[Predict, Floats | None]:
     ensemble = load("sklearn.ensemble")
     chosen = ensemble.RandomForestClassifier if classes else ensemble.RandomForestRegressor
-    model = chosen(**settings, random_state=seed, n_jobs=-1).fit(train.values, train.target)
+    model = chosen(**settings, random_state=seed).fit(train.values, train.target)
     return lambda values: model.predict_proba(values) if classes else model.predict(values), None
 
 

@@ -25,7 +25,7 @@ FEWEST = 20
 Hits = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """Samples to attack, all drawn at random.
 
@@ -39,8 +39,8 @@ class Scene:
         train: Private rows to attack.
         control: As many rows the release never saw.
         reference: Other rows it never saw: what an attacker may know of the population.
-        train_crowd: A large sample of private rows.
-        holdout_crowd: As many rows the release never saw.
+        train_crowd: Which private rows make a large sample.
+        holdout_crowd: Which rows it never saw make one as large.
         near_train: Distances of the attacked private rows to their nearest released rows.
         near_control: Those of the control rows.
     """
@@ -77,19 +77,20 @@ class Scene:
         )
         crowd = min(len(raw[1]), len(raw[2]), CROWD)
         pool = Pool.of(synthetic)
-        near = [pool.nearest(rows, NEIGHBOURS)[0] for rows in (train, holdout[:count])]
-        reference = holdout[count : count + max(len(holdout) // 2, 1)]
         return cls(
-            evidence.schema,
-            seed,
-            *raw,
-            synthetic,
-            train,
-            holdout[:count],
-            reference,
-            mixed[1][:crowd],
-            mixed[2][:crowd],
-            *near,
+            schema=evidence.schema,
+            seed=seed,
+            raw_synthetic=raw[0],
+            raw_train=raw[1],
+            raw_holdout=raw[2],
+            synthetic=synthetic,
+            train=train,
+            control=holdout[:count],
+            reference=holdout[count:],
+            train_crowd=mixed[1][:crowd],
+            holdout_crowd=mixed[2][:crowd],
+            near_train=pool.nearest(train, NEIGHBOURS)[0],
+            near_control=pool.nearest(holdout[:count], NEIGHBOURS)[0],
         )
 
     def rng(self, name: str) -> np.random.Generator:

@@ -1,0 +1,19 @@
+"""MST as dpmm ships it, on codes that are binned already: its own binning is switched off."""
+
+from collections.abc import Callable
+from typing import Any
+
+import exchange
+
+
+def fit(codes: Any, job: dict[str, Any]) -> Callable[[int], Any]:
+    """Fit dpmm's MST pipeline, in one process."""
+    from dpmm.pipelines import MSTPipeline
+
+    pipeline = MSTPipeline(epsilon=job["epsilon"], delta=job["delta"], disable_processing=True, n_jobs=1)
+    pipeline.fit(codes, domain=job["domain"], random_state=job["seed"])
+    return lambda rows: pipeline.generate(n_records=rows, random_state=job["seed"])
+
+
+if __name__ == "__main__":
+    exchange.run("dpmm", fit)

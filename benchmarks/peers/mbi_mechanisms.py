@@ -1,0 +1,158 @@
+"""MST and AIM on the graphical models of mbi.
+
+The package on the index ships the models and their estimation, not the mechanisms. The steps here follow the papers:
+McKenna, Miklau and Sheldon, "Winning the NIST Contest" (2021), and McKenna, Mullins, Sheldon and Miklau, "AIM" (2022),
+with the papers' settings. Noise is NumPy's, which serves to compare accuracy and is no secure release.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import exchange
+import numpy as np
+
+MAX_MODEL_MB, ROUNDS_PER_COLUMN, STEPS = 80, 16, 1000
+
+
+def fit(codes: Any, job: dict[str, Any]) -> Callable[[int], Any]:
+    """Fit the mechanism that the job names."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_compilation_cache", False)
+    from mbi import Dataset, Domain
+
+    domain = Domain(tuple(job["domain"]), tuple(job["domain"].values()))
+    data = Dataset({name: codes[name].to_numpy() for name in job["domain"]}, domain)
+    rng = np.random.default_rng(job["seed"])
+    np.random.seed(job["seed"])  # mbi draws its rows from it
+    rho = zero_concentrated(job["epsilon"], job["delta"])
+    return {"mst": mst, "aim": aim}[job["mechanism"]](data, rho, rng)
+
+
+def zero_concentrated(epsilon: float, delta: float) -> float:
+    """Return the largest rho whose zCDP is (epsilon, delta)-DP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    from scipy.optimize import minimize_scalar
+
+    def spent(rho: float) -> float:
+        def log_delta(log_alpha: float) -> float:
+            alpha = 1 + math.exp(log_alpha)
+            return (alpha - 1) * (alpha * rho - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
+
+        return float(minimize_scalar(log_delta, bounds=(-5, 12), method="bounded").fun)
+
+    low, high = 0.0, epsilon + 1
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if spent(middle) <= math.log(delta) else (low, middle)
+    return low
+
+
+def measure(data: Any, cliques: Any, sigma: float, rng: Any) -> list[Any]:
+    """Answer marginals with Gaussian noise."""
+    from mbi import LinearMeasurement
+
+    found = []
+    for clique in cliques:
+        counts = np.asarray(data.project(clique).datavector())
+        found.append(LinearMeasurement(counts + rng.normal(0, sigma, counts.size), tuple(clique), sigma))
+    return found
+
+
+def estimate(domain: Any, measurements: list[Any], steps: int = STEPS, warm: Any = None) -> Any:
+    """Fit a graphical model to noisy marginals."""
+    from mbi.estimation import MirrorDescent
+
+    return MirrorDescent().estimate(domain, measurements, iters=steps, warm_start=warm)
+
+
+def distance(data: Any, model: Any, clique: Any) -> float:
+    """Return how far, in rows, a model's marginal is from the data's."""
+    real, own = (np.asarray(one.project(clique).datavector()) for one in (data, model))
+    return float(np.abs(real - own).sum())
+
+
+def choose(scores: Any, epsilon: float, sensitivity: float, rng: Any) -> int:
+    """Choose by the exponential mechanism."""
+    return int(np.argmax(epsilon * np.asarray(scores) / (2 * sensitivity) + rng.gumbel(size=len(scores))))
+
+
+def mst(data: Any, rho: float, rng: Any) -> Callable[[int], Any]:
+    """Measure columns, merge rare values, choose a spanning tree of pairs, measure these: a third of rho each."""
+    columns = list(data.domain.attributes)
+    sigma = math.sqrt(3 * len(columns) / (2 * rho))
+    first = measure(data, [(name,) for name in columns], sigma, rng)
+    merged = {}
+    for one in first:
+        common = np.asarray(one.noisy_measurement) >= 3 * sigma
+        if not common.all():
+            merged[one.clique[0]] = np.where(common, np.cumsum(common) - 1, common.sum())
+    first = [one.compress(merged, data.domain) for one in first]
+    small = data.compress(merged)
+    pairs = tree(small, estimate(small.domain, first), rho / 3, rng)
+    second = measure(small, pairs, math.sqrt(3 * len(pairs) / (2 * rho)), rng) if pairs else []
+    model = estimate(small.domain, first + second, steps=5 * STEPS)
+    return lambda rows: model.synthetic_data(rows).decompress(merged).to_dict()
+
+
+def tree(data: Any, model: Any, rho: float, rng: Any) -> list[Any]:
+    """Choose the edges of a spanning tree, one after the other, by how badly independence fits them."""
+    columns = list(data.domain.attributes)
+    group = {name: name for name in columns}
+    weights = {pair: distance(data, model, pair) for pair in itertools.combinations(columns, 2)}
+    chosen: list[Any] = []
+    while len(chosen) < len(columns) - 1:
+        open_pairs = [pair for pair in weights if group[pair[0]] != group[pair[1]]]
+        epsilon = math.sqrt(8 * rho / (len(columns) - 1))
+        edge = open_pairs[choose([weights[pair] for pair in open_pairs], epsilon, 1.0, rng)]
+        chosen.append(edge)
+        old, new = group[edge[0]], group[edge[1]]
+        group = {name: new if label == old else label for name, label in group.items()}
+    return chosen
+
+
+def aim(data: Any, rho: float, rng: Any) -> Callable[[int], Any]:
+    """Measure the pair that the model fits worst, round after round; more exactly once noise hides what is left."""
+    columns = list(data.domain.attributes)
+    pairs = [pair for pair in itertools.combinations(columns, 2) if data.domain.size(pair) <= 10_000]
+    candidates = {(name,): 0 for name in columns} | dict.fromkeys(pairs, 0)
+    for clique in candidates:
+        candidates[clique] = sum(len(set(clique) & set(pair)) for pair in pairs)
+    rounds = ROUNDS_PER_COLUMN * len(columns)
+    sigma, epsilon = math.sqrt(rounds / (1.8 * rho)), math.sqrt(0.8 * rho / rounds)
+    measured = measure(data, [(name,) for name in columns], sigma, rng)
+    spent = len(columns) / (2 * sigma**2)
+    model = estimate(data.domain, measured)
+    while spent < rho * (1 - 1e-9):
+        if rho - spent < 2 * (1 / (2 * sigma**2) + epsilon**2 / 8):
+            sigma, epsilon = math.sqrt(1 / (1.8 * (rho - spent))), math.sqrt(0.8 * (rho - spent))
+        spent += 1 / (2 * sigma**2) + epsilon**2 / 8
+        clique = worst(data, model, candidates, measured, MAX_MODEL_MB * spent / rho, sigma, epsilon, rng)
+        before = np.asarray(model.project(clique).datavector())
+        measured += measure(data, [clique], sigma, rng)
+        model = estimate(data.domain, measured, warm=model)
+        change = np.abs(np.asarray(model.project(clique).datavector()) - before).sum()
+        if change <= math.sqrt(2 / math.pi) * sigma * before.size:
+            sigma, epsilon = sigma / 2, epsilon * 2
+    model = estimate(data.domain, measured, warm=model)
+    return lambda rows: model.synthetic_data(rows).to_dict()
+
+
+def worst(
+    data: Any, model: Any, candidates: Any, measured: Any, limit: float, sigma: float, epsilon: float, rng: Any
+) -> Any:
+    """Choose a candidate that keeps the model small and that it fits badly, beyond what noise would hide."""
+    from mbi.junction_tree import hypothetical_model_size
+
+    known = [one.clique for one in measured]
+    free = {part for clique in known for size in (1, 2) for part in itertools.combinations(clique, size)}
+    small = [one for one in candidates if one in free or hypothetical_model_size(data.domain, [*known, one]) <= limit]
+    noise = math.sqrt(2 / math.pi) * sigma
+    scores = [candidates[one] * (distance(data, model, one) - noise * data.domain.size(one)) for one in small]
+    return small[choose(scores, epsilon, max(candidates[one] for one in small), rng)]
+
+
+if __name__ == "__main__":
+    exchange.run("mbi", fit)
