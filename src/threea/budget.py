@@ -7,11 +7,15 @@ mu² adds up. So a budget (epsilon, delta) is turned into mu once, shared out by
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from threea.errors import SettingError
+
+LEAST_EPSILON, MOST_EPSILON, LEAST_DELTA = 1e-5, 1e6, 1e-15
+"""Within these, the closed forms below were compared with 60-digit arithmetic."""
 
 
 class Adjacency(StrEnum):
@@ -27,22 +31,26 @@ def check_epsilon(epsilon: float) -> None:
     """Refuse an epsilon that is no privacy budget.
 
     Raises:
-        SettingError: Unless 0 < epsilon < infinity.
+        SettingError: Unless it is a number within the range whose arithmetic was checked.
     """
-    if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):
-        raise SettingError(f"epsilon ({epsilon}) must be a finite number > 0; 1 is a common choice")
+    if not _is_number(epsilon) or not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        bounds = f"from {LEAST_EPSILON:g} to {MOST_EPSILON:g}"
+        raise SettingError(f"epsilon ({epsilon}) must be a number > 0, {bounds}; 1 is a common choice")
 
 
 def check_delta(delta: float) -> None:
     """Refuse a delta that is no privacy budget.
 
     Raises:
-        SettingError: Unless 0 < delta < 1.
+        SettingError: Unless it is a number within the range whose arithmetic was checked.
     """
-    if not (isinstance(delta, int | float) and math.isfinite(delta) and 0 < delta < 1):
-        raise SettingError(
-            f"delta ({delta}) must be > 0 and < 1; choose well under one in the number of rows, such as 1e-6"
-        )
+    if not _is_number(delta) or not LEAST_DELTA <= delta < 1:
+        advice = "choose well under one in the number of rows, such as 1e-6"
+        raise SettingError(f"delta ({delta}) must be > 0 and < 1, at least {LEAST_DELTA:g}; {advice}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +105,15 @@ class Budget:
             weights: Positive numbers; a part's mu² is its share of the sum.
 
         Raises:
-            SettingError: A weight is not a positive number.
+            SettingError: A weight is not a positive number, or leaves too little.
         """
         if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
             raise SettingError(f"weights ({list(weights)}) must be positive numbers")
         shares = [weight / math.fsum(weights) for weight in weights]
-        return tuple(
-            Budget(epsilon_from(self.mu * math.sqrt(share), self.delta), self.delta, self.adjacency) for share in shares
-        )
+        parts = [epsilon_from(self.mu * math.sqrt(share), self.delta) for share in shares]
+        if min(parts) < LEAST_EPSILON:
+            raise SettingError(f"weights ({list(weights)}) leave a part too small; make them more even")
+        return tuple(Budget(part, self.delta, self.adjacency) for part in parts)
 
 
 def delta_from(mu: float, epsilon: float) -> float:

@@ -119,10 +119,10 @@ class Recipe(ABC):
         """Refuse a number of synthetic rows that cannot be.
 
         Raises:
-            SettingError: It is less than 1.
+            SettingError: It is not a whole number of at least 1.
         """
-        if rows is not None and rows < 1:
-            raise SettingError(f"rows ({rows}) must be at least 1")
+        if rows is not None and (not isinstance(rows, int) or rows < 1):
+            raise SettingError(f"rows ({rows}) must be a whole number, at least 1")
 
     def plan(self, table: PrivateTable) -> Plan:
         """Price everything the release will ask, before it asks anything."""
@@ -150,8 +150,8 @@ class Recipe(ABC):
             plan: What `plan` returned, if it was looked at first.
         """
         self.check_rows(rows)
-        if seed is not None and seed < 0:
-            raise SettingError(f"seed ({seed}) must be at least 0")
+        if seed is not None and (not isinstance(seed, int) or seed < 0):
+            raise SettingError(f"seed ({seed}) must be a whole number, at least 0")
         plan = plan or self.plan(table)
         if discovery_steps(table.schema):
             table = discover(table, plan)

@@ -20,6 +20,7 @@ from threea.anonymize.opening import open_table
 from threea.anonymize.query import Count, Features, Marginal, Stack
 from threea.budget import Adjacency, Budget, epsilon_from
 from threea.schema import Schema
+from threea.testing import SilentNoise
 
 FALSE_ALARM = 1e-6
 CLAIMED_EPSILON, DELTA = 8.0, 1e-5
@@ -44,12 +45,12 @@ def answers(rows, query, budget, runs, noise):
     each = Step(name="step", weight=1.0)
     event = Plan.calibrate(budget, [each]).lines[0].event
     whole = Plan.calibrate(
-        Budget(epsilon_from(math.sqrt(runs) / event.noise_multiplier, DELTA) * 1.01, DELTA, budget.adjacency),
+        Budget(epsilon_from(math.sqrt(runs) / event.noise_multiplier, DELTA), DELTA, budget.adjacency),
         [Step(name="step", weight=1.0, count=runs)],
     )
     table = open_table(pa.Table.from_pylist(rows), schema=SCHEMA, budget=whole.budget, noise=noise)
     charge = whole["step"]
-    assert charge.event.noise_multiplier == pytest.approx(event.noise_multiplier, rel=1e-2)
+    assert charge.event.noise_multiplier == pytest.approx(event.noise_multiplier, rel=1e-9)
     return np.array([table.measure(query, charge).value.ravel() for _ in range(runs)])
 
 
@@ -60,21 +61,17 @@ def proportion(hits, runs):
     return low, high
 
 
-def audited_epsilon(before, after, direction):
-    """Return a lower bound on epsilon from answers on two tables, whose true answers differ by `direction`."""
-    unit = direction / np.linalg.norm(direction)
-    middle = (before.mean(axis=0) + after.mean(axis=0)) @ unit / 2
-    runs = len(before)
-    right, _ = proportion(int(np.sum(after @ unit > middle)), runs)
-    _, wrong = proportion(int(np.sum(before @ unit > middle)), runs)
+def audit(query, pair, adjacency=Adjacency.ADD_REMOVE, runs=1500, noise=None):
+    """Return a lower bound on epsilon from answers on two tables."""
+    budget = Budget(CLAIMED_EPSILON, DELTA, adjacency)
+    # The attacker knows both tables, so the threshold is not fitted to the noisy answers.
+    (lower,), (upper,) = (answers(rows, query, budget, 1, SilentNoise()) for rows in pair)
+    middle = (upper + lower) @ (upper - lower) / 2
+    before, after = (answers(rows, query, budget, runs, noise) @ (upper - lower) for rows in pair)
+    right, _ = proportion(int(np.sum(after > middle)), runs)
+    _, wrong = proportion(int(np.sum(before > middle)), runs)
     mu = stats.norm.ppf(right) - stats.norm.ppf(wrong)
     return epsilon_from(mu, DELTA) if mu > 0 else 0.0
-
-
-def audit(query, direction, pair, adjacency=Adjacency.ADD_REMOVE, runs=2500, noise=None):
-    budget = Budget(CLAIMED_EPSILON, DELTA, adjacency)
-    before, after = (answers(rows, query, budget, runs, noise) for rows in pair)
-    return audited_epsilon(before, after, np.asarray(direction, dtype=np.float64))
 
 
 ADDED = (COMMON, [*COMMON, VICTIM])
@@ -82,19 +79,17 @@ REPLACED = ([*COMMON, OTHER], [*COMMON, VICTIM])
 
 
 def test_a_count_keeps_its_claim_and_no_more():
-    assert CLAIMED_EPSILON / 2 < audit(Count(), [1.0], ADDED) < CLAIMED_EPSILON
+    assert CLAIMED_EPSILON / 2 < audit(Count(), ADDED) < CLAIMED_EPSILON
 
 
 def test_a_stack_of_marginals_keeps_its_claim_and_no_more():
-    """The victim adds to one cell of each: its sex, the highest age, alive."""
-    direction = [0, 1, 0, 0, 0, 1, 1, 0]
-    assert CLAIMED_EPSILON / 2 < audit(MARGINALS, direction, ADDED) < CLAIMED_EPSILON
+    """The victim adds to one cell of each marginal."""
+    assert CLAIMED_EPSILON / 2 < audit(MARGINALS, ADDED) < CLAIMED_EPSILON
 
 
 def test_a_replaced_row_keeps_its_claim_and_no_more():
     """Contributions that point apart: the worst case of replacement."""
-    found = audit(SIGNED, [1.0], REPLACED, Adjacency.REPLACE)
-    assert CLAIMED_EPSILON / 2 < found < CLAIMED_EPSILON
+    assert CLAIMED_EPSILON / 2 < audit(SIGNED, REPLACED, Adjacency.REPLACE) < CLAIMED_EPSILON
 
 
 class HalvedNoise(SecureNoise):
@@ -106,15 +101,4 @@ class HalvedNoise(SecureNoise):
 
 @pytest.mark.parametrize("query", [Count(), MARGINALS], ids=["count", "marginals"])
 def test_halved_noise_is_caught(query):
-    direction = [1.0] if query == Count() else [0, 1, 0, 0, 0, 1, 1, 0]
-    assert audit(query, direction, ADDED, runs=1000, noise=HalvedNoise()) > CLAIMED_EPSILON
-
-
-def test_forgotten_replacement_is_caught():
-    """A mutant that scales the noise for removal while rows are replaced."""
-
-    class Forgetful(SecureNoise):
-        def gaussian(self, sums, scale):
-            return super().gaussian(sums, scale / 2)
-
-    assert audit(SIGNED, [1.0], REPLACED, Adjacency.REPLACE, runs=1000, noise=Forgetful()) > CLAIMED_EPSILON
+    assert audit(query, ADDED, runs=800, noise=HalvedNoise()) > CLAIMED_EPSILON

@@ -127,9 +127,14 @@ class Charge:
     name: str
 
     @property
+    def line(self) -> Line:
+        """The line of the plan."""
+        return next(line for line in self.plan.lines if line.name == self.name)
+
+    @property
     def event(self) -> Event:
         """The event that this charge pays for."""
-        return next(line.event for line in self.plan.lines if line.name == self.name)
+        return self.line.event
 
 
 def _price(steps: Sequence[Step], mu: float, threshold_delta: float) -> tuple[Line, ...]:

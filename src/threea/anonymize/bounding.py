@@ -42,7 +42,7 @@ def check(query: Query, *, l1: bool) -> None:
     if not math.isfinite(bound) and l1:
         raise SettingError("Laplace noise needs a query with a finite L1 bound; give it one, or use Gaussian noise")
     # Counts are whole only on a grid of steps up to 1; a norm in floating point is sure up to 2**20 numbers.
-    most = 2.0**BITS if isinstance(query, Stack | Grouped | OneHot) else 2.0**900
+    most = 2.0**BITS if isinstance(query, Stack | Grouped | OneHot) else 2.0**1000
     if not 2.0**-900 <= bound <= most:
         raise SettingError(f"the bound ({bound:g}) of {type(query).__name__} must be from 2**-900 to {most:g}")
     for part in query.queries if isinstance(query, Stack) else (query,):

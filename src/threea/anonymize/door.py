@@ -28,8 +28,8 @@ from threea.backends import Backend, RowBackend
 from threea.backends.base import no_rows
 from threea.backends.hashing import row_hashes
 from threea.backends.units import UnitBackend
-from threea.budget import Adjacency
-from threea.errors import InputError, InternalError, RowFunctionError, SettingError
+from threea.budget import Adjacency, Budget
+from threea.errors import InputError, RowFunctionError, SettingError
 from threea.schema import Chunk, Schema
 
 _Result = TypeVar("_Result")
@@ -57,11 +57,9 @@ class PrivateTable:
         "_key",
         "_noise",
         "_restore",
+        "_schema",
         "_till",
-        "budget",
-        "layout",
-        "schema",
-        "unit",
+        "_unit",
     )
 
     def __init__(
@@ -78,7 +76,27 @@ class PrivateTable:
     ) -> None:
         self._backend, self._till, self._noise, self._key = backend, till, noise, key
         self._accept_unproven, self._restore = accept_unproven, restore
-        self.schema, self.layout, self.budget, self.unit = schema, backend.layout, till.budget, unit
+        self._schema, self._unit = schema, unit
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the table."""
+        return self._schema
+
+    @property
+    def layout(self) -> pa.Schema:
+        """Names, order and types of its columns."""
+        return self._backend.layout
+
+    @property
+    def budget(self) -> Budget:
+        """What all answers together may cost."""
+        return self._till.budget
+
+    @property
+    def unit(self) -> Unit:
+        """Whom the privacy protects."""
+        return self._unit
 
     def __repr__(self) -> str:
         return f"PrivateTable({len(self.layout)} columns, {self.budget}, {self.unit})"
@@ -108,11 +126,11 @@ class PrivateTable:
             BudgetRefused: The budget or the ledger's cap does not cover the plan.
             RowFunctionError: The query's function failed. The charge stays.
         """
-        if isinstance(query, Query):
-            check(query, l1=isinstance(charge.event, Pure))
-        event = self._till.pay(charge)
         if isinstance(query, Values):
-            return self._values(query, _expect(event, Threshold))
+            rows = self._rows("discovering categories")
+            return self._values(query, rows, _expect(self._till.pay(charge), Threshold))
+        check(query, l1=isinstance(charge.event, Pure))
+        event = self._till.pay(charge)
         return self._noisy_sum(
             query, _expect(event, Gaussian, Pure), self._backend, self._apart(nonnegative=query.nonnegative)
         )
@@ -166,9 +184,10 @@ class PrivateTable:
         Reference:
             Papernot et al. 2017, Semi-supervised knowledge transfer (PATE).
         """
+        self._rows("voting")
         event = _expect(self._till.pay(charge), Gaussian)
         rows = len(next(iter(inputs.values())))
-        votes = self._guarded("teacher", lambda: self._votes(teacher, inputs, rows, classes, parts))
+        votes = self._votes(teacher, inputs, rows, classes, parts)
         # One teacher's ballot changes at most from one class to another, on every input.
         moved = math.sqrt(2 * rows) * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
         step = step_of(1.0)
@@ -200,8 +219,9 @@ class PrivateTable:
         """
         if not self._accept_unproven:
             raise SettingError(f"{reason} reads the rows without a proof; pass --accept-unproven to allow it")
+        backend = self._rows("exposing")
         self._till.expose(reason)
-        return self._rows("expose").table()
+        return backend.table()
 
     # Below: what the five do inside.
 
@@ -235,29 +255,21 @@ class PrivateTable:
 
     def _exact(self, query: Query, backend: Backend, step: float, *, l1: bool) -> NDArray[np.int64]:
         """Sum over the rows. Private: whoever calls this adds noise."""
+        watch = _Watch(type(query).__name__)
 
         def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
-            chunk = codec.encode(batch, self.schema)
-            return integer_sum(query, chunk, batch.num_rows, step=step, l1=l1)
+            def act() -> NDArray[np.int64]:
+                return integer_sum(query, codec.encode(batch, self.schema), batch.num_rows, step=step, l1=l1)
 
-        return self._guarded(type(query).__name__, lambda: backend.sum(row_sum, query.columns))
+            return watch.over(act, np.zeros(query.size, np.int64))
 
-    def _guarded(self, name: str, act: Callable[[], _Result]) -> _Result:
-        """Act; if that fails, tell of it without the rows: no message, no chained error, no frame that holds them."""
-        failure = ""
-        try:
-            return act()
-        except (InputError, InternalError):
-            raise
-        except Exception as error:
-            failure = type(error).__name__
-        raise RowFunctionError(f"{name} failed inside the door with {failure}; try it on made-up rows to see why")
+        return watch.end(partial(backend.sum, row_sum, query.columns))
 
-    def _values(self, query: Values, event: Threshold) -> dict[str, dict[str, float]]:
+    def _values(self, query: Values, backend: RowBackend, event: Threshold) -> dict[str, dict[str, float]]:
         """Count values, drop those of one unit's size unseen, add noise, and show what exceeds the threshold."""
         from scipy.special import ndtri
 
-        backend, bound = self._rows("discovering categories"), self.unit.max_rows
+        bound = self.unit.max_rows
         spread = (
             math.sqrt(len(query.columns))
             * bound
@@ -270,7 +282,7 @@ class PrivateTable:
         threshold = 2 * bound + (-float(ndtri(event.delta / 3 / touched)) * scale + 2) * step
         shown: dict[str, dict[str, float]] = {}
         for column in query.columns:
-            counts = self._guarded("Values", partial(backend.count_values, column))
+            counts = _Watch("Values").end(partial(backend.count_values, column))
             known = sorted(value for value, count in counts.items() if count > bound)
             exact = np.array([counts[value] for value in known], np.int64) * int(1 / step)
             noisy = self._noise.gaussian(exact, scale) * step if known else np.zeros(0)
@@ -278,16 +290,21 @@ class PrivateTable:
         return shown
 
     def _votes(self, teacher: Teacher, inputs: Chunk, rows: int, classes: int, parts: int) -> NDArray[np.int64]:
-        table = self._rows("voting").table()
-        batch = table.combine_chunks().to_batches()[0] if table.num_rows else no_rows(self.layout)
-        named = [self.unit.column] if self.unit.column else batch.schema.names
-        part = row_hashes(batch.select(named), self._key) % np.uint64(parts)
-        votes = np.zeros((rows, classes), np.int64)
-        for number in range(parts):
-            chunk = codec.encode(batch.filter(pa.array(part == number)), self.schema)
-            ballot = np.clip(np.asarray(teacher(chunk)(inputs)).astype(np.int64), 0, classes - 1)
-            votes[np.arange(rows), ballot.reshape(rows)] += 1
-        return votes
+        watch, backend = _Watch("teacher"), self._rows("voting")
+
+        def act() -> NDArray[np.int64]:
+            table = backend.table()
+            batch = table.combine_chunks().to_batches()[0] if table.num_rows else no_rows(self.layout)
+            named = [self.unit.column] if self.unit.column else batch.schema.names
+            part = row_hashes(batch.select(named), self._key) % np.uint64(parts)
+            votes = np.zeros((rows, classes), np.int64)
+            for number in range(parts):
+                chunk = codec.encode(batch.filter(pa.array(part == number)), self.schema)
+                ballot = np.clip(np.asarray(teacher(chunk)(inputs)).astype(np.int64), 0, classes - 1)
+                votes[np.arange(rows), ballot.reshape(rows)] += 1
+            return votes
+
+        return watch.end(partial(watch.over, act, np.zeros((rows, classes), np.int64)))
 
     def _rows(self, purpose: str) -> RowBackend:
         if not isinstance(self._backend, RowBackend):
@@ -306,6 +323,36 @@ class PrivateTable:
             key=self._key,
             restore=self._restore,
         )
+
+
+class _Watch:
+    """Watches over code that meets rows: of a failure it keeps the kind alone, no message, no frame, no value."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._failure = name, ""
+
+    def over(self, act: Callable[[], _Result], otherwise: _Result) -> _Result:
+        """Act on rows; if that fails, go on with something else and tell of it at the end."""
+        try:
+            return act()
+        except Exception as error:
+            self._failure = self._failure or type(error).__name__
+        return otherwise
+
+    def end(self, act: Callable[[], _Result]) -> _Result:
+        """Act, and tell of any failure out here, where no row is in reach."""
+        result: _Result | None = None
+        try:
+            result = act()
+        except InputError:
+            # The engine's own, made without a word of the data.
+            raise
+        except Exception as error:
+            self._failure = self._failure or type(error).__name__
+        if self._failure or result is None:
+            name, failure = self._name, self._failure
+            raise RowFunctionError(f"{name} failed inside the door with {failure}; try it on made-up rows to see why")
+        return result
 
 
 @dataclass(frozen=True, slots=True)

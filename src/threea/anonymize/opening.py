@@ -71,6 +71,8 @@ def open_table(
     backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data, schema)
     privacy_unit = Unit(unit, max_rows_per_unit)
     described = _described(backend.layout, schema, target, unit)
+    if not described.modelled:
+        raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     key = secrets.token_bytes(32)
     if isinstance(backend, RowBackend):

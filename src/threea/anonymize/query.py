@@ -218,7 +218,7 @@ class Grouped(Query):
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
         """The grouping column and the query's."""
-        return (self.by.column, *self.query.columns)
+        return tuple(dict.fromkeys((self.by.column, *self.query.columns)))
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

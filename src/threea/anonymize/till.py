@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,6 +48,7 @@ class Till:
         self.budget, self.ledger, self.dataset = budget, ledger, dataset
         self.exposed: list[str] = []
         self._releases: list[tuple[Plan, str, float]] = []
+        self._asked: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
 
     def pay(self, charge: Charge) -> Event:
@@ -54,7 +56,17 @@ class Till:
         with self._lock:
             # By identity: an equal plan made for a second release is to be paid again.
             release = next((number for plan, number, _ in self._releases if plan is charge.plan), None)
-            self.ledger.charge(release or self._reserve(charge.plan), charge.name)
+            release = release or self._reserve(charge.plan)
+            self._asked[release, charge.name] += 1
+            if self._asked[release, charge.name] > charge.line.count:
+                raise BudgetRefused(
+                    f"line {charge.name} of this plan was asked as often as planned",
+                    requested=charge.plan.budget.epsilon,
+                    spent=math.fsum(cost for _, _, cost in self._releases),
+                    cap=self.budget.epsilon,
+                    remedy="make another plan",
+                )
+            self.ledger.charge(release, charge.name)
         return charge.event
 
     def _reserve(self, plan: Plan) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,7 @@ class Backend(Protocol):
 class RowBackend(ABC):
     """An engine that can also hand over its rows, always in the same order."""
 
+    __slots__ = ("layout",)
     layout: pa.Schema
 
     @abstractmethod
@@ -64,7 +65,8 @@ class RowBackend(ABC):
 
     def table(self) -> pa.Table:
         """Return all rows."""
-        return pa.Table.from_batches(self.batches(self.layout.names))
+        batches = list(self.batches(self.layout.names))
+        return pa.Table.from_batches(batches or [no_rows(self.layout)])
 
     def count_values(self, column: str) -> Counter[str]:
         """Return how many rows hold each value, as text."""
@@ -79,3 +81,7 @@ class RowBackend(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.layout)} columns)"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: rows leave by the door only."""
+        raise TypeError("a backend cannot be copied or pickled; open the table again where you need it")

@@ -26,15 +26,14 @@ def column_hashes(values: pa.Array, key: bytes) -> Hashes:
     """Return a hash of each value."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.string())
     if pa.types.is_null(values.type):
         return np.full(len(values), _MISSING)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
         hashes = _text_hashes(values.cast(pa.large_string()), key)
     else:
-        if pa.types.is_temporal(values.type):
-            values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
-        numbers = pc.fill_null(values.cast(pa.float64(), safe=False), 0.0)
-        hashes = np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64).view(np.uint64)
+        hashes = _number_hashes(values)
     return np.where(values.is_valid().to_numpy(zero_copy_only=False), mixed(hashes), _MISSING)
 
 
@@ -53,6 +52,16 @@ def _text_hashes(values: pa.Array, key: bytes) -> Hashes:
     start, end = offsets[:-1] - offsets[0], offsets[1:] - offsets[0]
     hashes: Hashes = (running[end] - running[start]) * inverse[start] + (end - start).astype(np.uint64)
     return hashes
+
+
+def _number_hashes(values: pa.Array) -> Hashes:
+    """Return the 64 bits of every number, 0 where it is missing."""
+    if pa.types.is_temporal(values.type):
+        values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    real = pa.types.is_floating(values.type)
+    kind = pa.float64() if real else pa.uint64() if pa.types.is_unsigned_integer(values.type) else pa.int64()
+    bits = pc.fill_null(values.cast(kind, safe=False), 0).to_numpy(zero_copy_only=False)
+    return np.array(bits, dtype=kind.to_pandas_dtype()).view(np.uint64)
 
 
 def _powers(base: int, count: int) -> Hashes:

@@ -17,6 +17,8 @@ class MemoryBackend(RowBackend):
         layout: Names, order and types to give the synthetic table; the table's own by default.
     """
 
+    __slots__ = ("_table",)
+
     def __init__(self, table: pa.Table, layout: pa.Schema | None = None) -> None:
         self._table = table
         self.layout = (layout or table.schema).remove_metadata()

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea.backends.base import RowBackend
+from threea.backends.base import RowBackend, no_rows
 from threea.backends.hashing import row_hashes
 
 
@@ -18,6 +18,8 @@ class UnitBackend(RowBackend):
     Which rows stay depends on that unit's rows and a key alone, not on their place nor on other units; so adding or
     removing a unit changes at most `max_rows` rows. Rows without a unit count as one unit together.
     """
+
+    __slots__ = ("_backend", "_keep", "_units")
 
     def __init__(self, backend: RowBackend, unit: str, max_rows: int, key: bytes) -> None:
         self._backend, self.layout = backend, backend.layout
@@ -46,6 +48,8 @@ class UnitBackend(RowBackend):
 
 
 class _Filtered(RowBackend):
+    __slots__ = ("_backend", "_keep")
+
     def __init__(self, backend: RowBackend, keep: NDArray[np.bool_]) -> None:
         self._backend, self.layout, self._keep = backend, backend.layout, keep
 
@@ -62,7 +66,8 @@ def _filtered(backend: RowBackend, columns: Sequence[str], keep: NDArray[np.bool
 
 def _codes(backend: RowBackend, unit: str) -> NDArray[np.int64]:
     """Number the units from 0 up, exactly: no two share a number."""
-    column = pa.chunked_array([batch.column(unit) for batch in backend.batches([unit])])
+    pieces = [batch.column(unit) for batch in backend.batches([unit])]
+    column = pa.chunked_array(pieces or [no_rows(backend.layout).column(unit)])
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")

@@ -28,7 +28,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "logistic": {"C": 1.0, "max_iter": 200, "categories": 50, "rows": 50_000},
     "svm": {"C": 1.0, "kernel": "rbf", "gamma": "scale", "categories": 50, "rows": 4_000, "test_rows": 10_000},
     "boosting": {"max_iter": 100, "learning_rate": 0.1, "max_leaf_nodes": 31, "rows": 200_000},
-    "forest": {"n_estimators": 100, "min_samples_leaf": 5, "rows": 50_000},
+    "forest": {"n_estimators": 100, "min_samples_leaf": 5, "rows": 20_000},
 }
 """Every learner's settings. `rows` and `test_rows` bound how many rows it is fitted and tested on, drawn at random;
 `categories` is how many of a column's commonest categories have an indicator of their own."""

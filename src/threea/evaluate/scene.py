@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.intervals import clopper_pearson, excess, figure, risk
 from threea.evaluate.nearness import Places, Pool, places, raw_values
-from threea.schema import Schema
+from threea.schema import Kind, Schema
 
 WORK = 2 * 10**9
 """How many differences of two values a search for neighbours may take: a few seconds."""
@@ -43,6 +44,8 @@ class Scene:
         holdout_crowd: Which rows it never saw make one as large.
         near_train: Distances of the attacked private rows to their nearest released rows.
         near_control: Those of the control rows.
+        train_people: Whose each attacked private row is: a number for each value of the id column, or for each row.
+        control_people: Whose each control row is.
     """
 
     schema: Schema
@@ -58,6 +61,8 @@ class Scene:
     holdout_crowd: NDArray[np.int64]
     near_train: Places
     near_control: Places
+    train_people: NDArray[np.int64]
+    control_people: NDArray[np.int64]
 
     @classmethod
     def of(cls, evidence: Evidence, seed: int) -> Scene | None:
@@ -77,6 +82,7 @@ class Scene:
         )
         crowd = min(len(raw[1]), len(raw[2]), CROWD)
         pool = Pool.of(synthetic)
+        people = _people(tables[1:], evidence.schema)
         return cls(
             schema=evidence.schema,
             seed=seed,
@@ -91,6 +97,8 @@ class Scene:
             holdout_crowd=mixed[2][:crowd],
             near_train=pool.nearest(train, NEIGHBOURS)[0],
             near_control=pool.nearest(holdout[:count], NEIGHBOURS)[0],
+            train_people=people[: len(raw[1])][mixed[1][:count]],
+            control_people=people[len(raw[1]) :][mixed[2][:count]],
         )
 
     def rng(self, name: str) -> np.random.Generator:
@@ -118,6 +126,17 @@ def _capped(table: pa.Table, rng: np.random.Generator) -> pa.Table:
     if table.num_rows <= COMPARED:
         return table
     return table.take(pa.array(np.sort(rng.choice(table.num_rows, COMPARED, replace=False))))
+
+
+def _people(tables: Sequence[pa.Table], schema: Schema) -> NDArray[np.int64]:
+    """Number the people behind the rows of all tables, by the id column of fewest values; else each row is one."""
+    found = np.arange(sum(table.num_rows for table in tables))
+    for column in schema.columns:
+        if column.kind is Kind.ID:
+            ids = pa.chunked_array([chunk for table in tables for chunk in table[column.name].cast(pa.string()).chunks])
+            numbers = ids.combine_chunks().dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
+            found = numbers.astype(np.int64) if numbers.max() < found.max() else found
+    return found
 
 
 def targets(scene: Scene) -> str:

@@ -1,0 +1,114 @@
+"""Distances between the marginals of two tables: columns, pairs and triples of columns."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea import codec
+from threea.evaluate import jackknife
+from threea.schema import Column, Schema
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BINS = 20
+PAIRS, TRIPLES = 500, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A table whose values are sorted into the schema's cells.
+
+    Args:
+        columns: Each row's cell, per column; a value without a cell has one more of its own.
+        sizes: Number of cells per column.
+        chunk: The encoded values.
+        groups: Each row's group for the jackknife.
+    """
+
+    columns: tuple[Integers, ...]
+    sizes: tuple[int, ...]
+    chunk: dict[str, NDArray[np.float64]]
+    groups: Integers
+
+    @classmethod
+    def of(cls, table: pa.Table, schema: Schema, seed: int) -> Sorted:
+        """Sort a table's rows."""
+        chunk = codec.encode(table, schema)
+        cells = [column.cells(BINS) for column in schema.modelled]
+        indices = [cell.index(chunk[cell.column]) for cell in cells]
+        sizes = tuple(cell.size + 1 for cell in cells)
+        placed = (np.where(index < 0, size - 1, index) for index, size in zip(indices, sizes, strict=True))
+        return cls(tuple(placed), sizes, chunk, jackknife.groups(table.num_rows, seed))
+
+    def joint(self, places: Sequence[int]) -> Integers:
+        """Return each row's cell in the joint table of some columns."""
+        cell = np.zeros(len(self.groups), np.int64)
+        for place in places:
+            cell = cell * self.sizes[place] + self.columns[place]
+        return cell
+
+
+def subsets(columns: int, size: int, limit: int, seed: int) -> list[tuple[int, ...]]:
+    """Return all subsets of so many columns, or a fixed random sample of them."""
+    count = math.comb(columns, size)
+    if count <= limit:
+        return list(itertools.combinations(range(columns), size))
+    rng = np.random.default_rng([seed, size])
+    found: set[tuple[int, ...]] = set()
+    while len(found) < limit:
+        found.add(tuple(sorted(int(place) for place in rng.choice(columns, size, replace=False))))
+    return sorted(found)
+
+
+def total_variation(left: Sorted, right: Sorted, places: Sequence[int]) -> Floats:
+    """Return the total variation distance of two tables' marginals: of all rows, then without each group."""
+    cells = [left.joint(places), right.joint(places)]
+    size = math.prod(left.sizes[place] for place in places)
+    if size > 4 * (len(cells[0]) + len(cells[1])):
+        # Most cells of a large joint table are empty: number those that are not.
+        _, numbered = np.unique(np.concatenate(cells), return_inverse=True)
+        cells, size = np.split(numbered, [len(cells[0])]), int(numbered.max()) + 1
+    parts = [_counts(cell, table.groups, size) for cell, table in zip(cells, (left, right), strict=True)]
+    shares = [jackknife.without_each(part) for part in parts]
+    distances: Floats = np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
+    return distances
+
+
+def _counts(cells: Integers, groups: Integers, size: int) -> Floats:
+    return np.bincount(groups * size + cells, minlength=jackknife.GROUPS * size).reshape(-1, size).astype(float)
+
+
+def wasserstein(left: Sorted, right: Sorted, column: Column) -> Floats:
+    """Return the Wasserstein-1 distance of a numeric column, as a share of the schema's range.
+
+    Missing values are left out. NaN if one of the tables has nothing else.
+    """
+    assert column.lower is not None
+    assert column.upper is not None
+    values = [table.chunk[column.name] for table in (left, right)]
+    known = [~np.isnan(value) for value in values]
+    if not all(mask.any() for mask in known):
+        return np.full(jackknife.GROUPS + 1, np.nan)
+    pooled = np.concatenate([value[mask] for value, mask in zip(values, known, strict=True)])
+    order = np.argsort(pooled, kind="stable")
+    steps = np.diff(pooled[order]) / max(column.upper - column.lower, 1e-300)
+    group = np.concatenate([table.groups[mask] for table, mask in zip((left, right), known, strict=True)])[order]
+    first = (np.arange(len(pooled)) < known[0].sum())[order]
+
+    def distance(kept: NDArray[np.bool_]) -> float:
+        sides = [kept & first, kept & ~first]
+        if not all(side.any() for side in sides):
+            return float("nan")
+        below = [np.cumsum(side)[:-1] / side.sum() for side in sides]
+        return float(np.abs(below[0] - below[1]) @ steps)
+
+    every = np.ones(len(pooled), np.bool_)
+    return np.array([distance(every), *(distance(group != number) for number in range(jackknife.GROUPS))])

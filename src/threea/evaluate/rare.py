@@ -1,0 +1,77 @@
+"""What became of the categories that few training rows have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea.evaluate import jackknife
+from threea.evaluate.evidence import numbers
+from threea.schema import Schema
+
+Floats = NDArray[np.float64]
+
+BELOW = 0.01
+
+
+def rare_categories(tables: Mapping[str, pa.Table], schema: Schema, seed: int) -> dict[str, Any]:
+    """Compare the rare categories of the training rows with those of other tables.
+
+    Args:
+        tables: The table ``train``, and others.
+        schema: What they hold.
+        seed: Makes it repeatable.
+
+    Returns:
+        ``below`` (the share of training rows under which a category is rare), ``categories`` (how many there are) and
+        per other table ``coverage`` (the share of these categories that appear in it at all) and ``mass`` (their share
+        of its rows, divided by that in the training rows), or None if no category is rare.
+    """
+    listed = [column for column in schema.modelled if column.kind.listed]
+    coded = dict(zip(tables, numbers(list(tables.values()), listed), strict=True))
+    sizes = [
+        int(max(np.nan_to_num(values[:, place], nan=-1.0).max() for values in coded.values())) + 1
+        for place in range(len(listed))
+    ]
+    counts = {name: _by_group(values, sizes, seed) for name, values in coded.items()}
+    total = counts["train"].sum(axis=0)
+    rare = (total > 0) & (total < BELOW * tables["train"].num_rows)
+    rows = {
+        name: _left(np.bincount(jackknife.groups(t.num_rows, seed), minlength=jackknife.GROUPS))
+        for name, t in tables.items()
+    }
+    found: dict[str, Any] = {"below": BELOW, "categories": int(rare.sum())}
+    for name in tables:
+        if name != "train":
+            left = {one: _left(counts[one][:, rare]) for one in ("train", name)}
+            share = {one: left[one].sum(axis=1) / np.maximum(rows[one], 1) for one in left}
+            found[name] = _figures(left[name], share["train"], share[name]) if rare.any() else None
+    return found
+
+
+def _by_group(values: Floats, sizes: list[int], seed: int) -> Floats:
+    """Count every category of every column, within each group of rows."""
+    groups = jackknife.groups(len(values), seed)
+    parts = [np.zeros((jackknife.GROUPS, 0))]
+    for place, size in enumerate(sizes):
+        known = ~np.isnan(values[:, place])
+        cells = groups[known] * size + values[known, place].astype(np.int64)
+        parts.append(np.bincount(cells, minlength=jackknife.GROUPS * size).reshape(jackknife.GROUPS, size))
+    return np.concatenate(parts, axis=1)
+
+
+def _left(counts: NDArray[Any]) -> Floats:
+    """Return the counts of all rows, then without each group."""
+    total = counts.sum(axis=0)
+    return np.concatenate([total[None], total - counts]).astype(np.float64)
+
+
+def _figures(left: Floats, train: Floats, other: Floats) -> dict[str, Any]:
+    return {
+        "coverage": jackknife.summary((left > 0).mean(axis=1)),
+        "mass": jackknife.summary(other / np.where(train > 0, train, np.nan), highest=float("inf")),
+    }
