@@ -42,9 +42,7 @@ def steps(**kinds):
 def test_gaussian_epsilon_agrees_with_privacy_loss_distributions(target, delta):
     mu = mu_from(target, delta)
     distribution = pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=target / 2e4)
-    assert epsilon(Gaussian(1 / mu), delta=delta) == pytest.approx(
-        distribution.get_epsilon_for_delta(delta), rel=1e-3
-    )
+    assert epsilon(Gaussian(1 / mu), delta=delta) == pytest.approx(distribution.get_epsilon_for_delta(delta), rel=1e-3)
 
 
 def test_gaussians_compose_by_adding_mu_squared():
@@ -97,8 +95,7 @@ def optimal_composition(each, count, delta):
 
     def enough(total):
         terms = (
-            comb(count, wrong)
-            * max(math.exp((count - wrong) * each) - math.exp(total + wrong * each), 0.0)
+            comb(count, wrong) * max(math.exp((count - wrong) * each) - math.exp(total + wrong * each), 0.0)
             for wrong in range(count + 1)
         )
         return math.fsum(terms) / (1 + math.exp(each)) ** count <= delta
@@ -110,7 +107,9 @@ def optimal_composition(each, count, delta):
     return high
 
 
-@pytest.mark.parametrize(("each", "count", "delta"), [(0.1, 4, 1e-3), (0.5, 10, 1e-6), (0.05, 50, 1e-5), (2.0, 3, 1e-9)])
+@pytest.mark.parametrize(
+    ("each", "count", "delta"), [(0.1, 4, 1e-3), (0.5, 10, 1e-6), (0.05, 50, 1e-5), (2.0, 3, 1e-9)]
+)
 def test_pure_events_compose_as_well_as_any_can(each, count, delta):
     best = optimal_composition(each, count, delta)
     ours = epsilon_of([Line("choices", Pure(each), count)], delta, ADD_REMOVE)
@@ -216,7 +215,10 @@ MIXES = [
     steps(Gaussian=1.0, Pure=0.2),
     steps(Pure=1.0),
     steps(Gaussian=0.85, Threshold=0.15),
-    [*steps(Gaussian=1.0, Pure=0.3, Threshold=0.2), Step(name="gradients", weight=1.0, kind=Sampled, rate=0.2, count=5)],
+    [
+        *steps(Gaussian=1.0, Pure=0.3, Threshold=0.2),
+        Step(name="gradients", weight=1.0, kind=Sampled, rate=0.2, count=5),
+    ],
 ]
 
 
@@ -238,7 +240,9 @@ def test_weights_share_out_mu_squared():
 
 
 def test_thresholds_take_their_share_of_delta():
-    plan = Plan.calibrate(Budget(1.0, 1e-6), [*steps(Gaussian=1.0), Step(name="t", weight=1.0, kind=Threshold, count=2)])
+    plan = Plan.calibrate(
+        Budget(1.0, 1e-6), [*steps(Gaussian=1.0), Step(name="t", weight=1.0, kind=Threshold, count=2)]
+    )
     assert plan["t"].event.delta * 2 == pytest.approx(THRESHOLD_SHARE * 1e-6)
 
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -160,9 +161,7 @@ def texts_of(thing):
 
 @pytest.fixture
 def folder(tmp_path):
-    pa.parquet.write_table(rows(), tmp_path / "rows.parquet")
-    import pyarrow.csv
-
+    pyarrow.parquet.write_table(rows(), tmp_path / "rows.parquet")
     pyarrow.csv.write_csv(rows(), tmp_path / "rows.csv")
     return tmp_path
 
@@ -369,7 +368,7 @@ def test_the_charge_stays_whatever_fails():
             with pytest.raises(error):
                 table.measure(asked, priced["Gaussian"])
             assert [release.charged for release in ledger.releases()] == [1]
-            with pytest.raises(BudgetRefused, match="charged all 1 times"):
+            with pytest.raises(BudgetRefused, match="asked as often as planned"):
                 table.measure(Count(), priced["Gaussian"])
 
 
@@ -377,7 +376,7 @@ def test_a_line_is_answered_as_often_as_it_was_reserved():
     table, priced = opened(), plan(count=3)
     for _ in range(3):
         table.measure(Count(), priced["Gaussian"])
-    with pytest.raises(BudgetRefused, match="charged all 3 times"):
+    with pytest.raises(BudgetRefused, match="asked as often as planned"):
         table.measure(Count(), priced["Gaussian"])
 
 

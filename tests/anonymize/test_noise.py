@@ -8,8 +8,8 @@ import random
 
 import mpmath
 import numpy as np
-import opendp.measures as measures
 import opendp.measurements as measurements
+import opendp.measures as measures
 import pytest
 from scipy import stats
 
@@ -45,7 +45,10 @@ def chi_square(draws, pmf):
     observed, expected = np.append(observed[common], pooled[0]), np.append(expected[common], pooled[1])
     if expected[-1] < 10:
         # Too few to count by themselves: let them stand with the last common value.
-        observed, expected = np.append(observed[:-2], observed[-2:].sum()), np.append(expected[:-2], expected[-2:].sum())
+        observed, expected = (
+            np.append(observed[:-2], observed[-2:].sum()),
+            np.append(expected[:-2], expected[-2:].sum()),
+        )
     return stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1)
 
 

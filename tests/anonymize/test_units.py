@@ -134,7 +134,12 @@ def test_a_value_of_one_person_is_never_shown_however_often_she_has_it():
     plan = Plan.calibrate(Budget(1.0), [Step(name="values", weight=1.0, kind=Threshold)])
     for max_rows in (1, 3):
         table = open_table(
-            pa.table(rows), schema=schema, budget=Budget(1.0), noise=SilentNoise(), unit="person", max_rows_per_unit=max_rows
+            pa.table(rows),
+            schema=schema,
+            budget=Budget(1.0),
+            noise=SilentNoise(),
+            unit="person",
+            max_rows_per_unit=max_rows,
         )
         shown = table.measure(Values(("ward",)), Plan(plan.budget, plan.lines)["values"])
         assert shown == {"ward": {"known": 500.0}}

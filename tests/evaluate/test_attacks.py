@@ -209,3 +209,36 @@ def test_constant_absent_and_unlisted_values_are_no_sign():
     found = attacks(evidence(odd_table(300, 3), odd_table(300, 1), odd_table(300, 2), schema))
     assert len(found["attacks"]) == len(NAMES)
     assert found["signs"] == []
+
+
+@pytest.mark.xdist_group("people")
+def test_people_are_not_divided_between_teaching_and_attacked_rows():
+    """Eight stays a person, alike in age and cost: who knows one stay knows the others, without any release."""
+
+    def stays(seed):
+        rng = np.random.default_rng(seed)
+        person = np.repeat(np.arange(60), 8)
+        return pa.table(
+            {
+                "person": pa.array([f"{seed}-{number}" for number in person]),
+                "age": pa.array(rng.integers(0, 100, 60)[person]),
+                "cost": pa.array(rng.random(60)[person] + rng.normal(0, 1e-3, 480)),
+                "died": pa.array(rng.random(480) < 0.5),
+            }
+        )
+
+    columns = {
+        "person": {"kind": "id"},
+        "age": {"kind": "integer", "lower": 0, "upper": 100},
+        "cost": {"kind": "real", "lower": -0.1, "upper": 1.1},
+        "died": {"kind": "boolean"},
+    }
+    found = {}
+    for name, fields in (
+        ("known", columns),
+        ("unknown", {key: value for key, value in columns.items() if key != "person"}),
+    ):
+        tables = [stays(seed).select(list(fields)) for seed in (3, 1, 2)]
+        found[name] = figures(attacks(evidence(*tables, Schema.of(fields, target="died"))), MEMBERSHIP[1])
+    assert found["unknown"]["area under the curve"]["value"] > 0.75
+    assert found["known"]["area under the curve"]["interval"][0] < 0.5

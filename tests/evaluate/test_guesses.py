@@ -48,7 +48,7 @@ def test_guesses_use_all_columns_but_the_secret(raw):
     located = places(raw, hospital.schema())
     rows, pool = located[:40], Pool.of(located[40:])
     secrets = [2, 5, 13]
-    guessed = inference._guesses(pool, rows, secrets)
+    guessed = inference.guesses(pool, rows, secrets)
     for secret, guess in zip(secrets, guessed, strict=True):
         others = [place for place in range(located.shape[1]) if place != secret]
         distances = pool.distances(rows, others)
@@ -60,7 +60,7 @@ def test_a_guess_does_not_depend_on_the_secret(raw):
     rows, changed = located[:40], located[:40].copy()
     changed[:, 5] = changed[::-1, 5]
     pool = Pool.of(located)
-    assert (inference._guesses(pool, rows, [5])[0] == inference._guesses(pool, changed, [5])[0]).all()
+    assert (inference.guesses(pool, rows, [5])[0] == inference.guesses(pool, changed, [5])[0]).all()
 
 
 def test_halves_link_through_the_row_that_is_nearest_to_both():

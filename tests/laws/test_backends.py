@@ -192,7 +192,9 @@ def test_the_fingerprint_of_a_csv_file_does_not_hang_on_the_order_of_its_lines(t
 def test_the_fingerprint_tells_tables_apart():
     changed = STAYS.set_column(4, "age", pc.add(STAYS["age"], pa.scalar(1, pa.int16())))
     twice = pa.concat_tables([STAYS, STAYS.slice(0, 1)])
-    swapped = STAYS.rename_columns(["lactate" if n == "cost" else "cost" if n == "lactate" else n for n in STAYS.column_names])
+    swapped = STAYS.rename_columns(
+        ["lactate" if n == "cost" else "cost" if n == "lactate" else n for n in STAYS.column_names]
+    )
     prints = [_fingerprint(MemoryBackend(table), SECRET) for table in (STAYS, STAYS.slice(1), changed, twice, swapped)]
     assert len(set(prints)) == len(prints)
     assert _fingerprint(MemoryBackend(STAYS), b"another secret") not in prints

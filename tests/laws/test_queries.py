@@ -1,4 +1,4 @@
-"""The law of every query: whatever a row holds, adding, removing or replacing it moves the sum by no more than declared.
+"""The law of every query: whatever a row holds, adding, removing or replacing it moves the sum by the bound at most.
 
 Sums are compared as whole numbers on the door's grid, and bounds as exact fractions: nothing here is approximate.
 """
@@ -39,7 +39,8 @@ LAW = settings(
 
 def test_every_kind_of_query_is_under_the_law():
     concrete = {
-        kind for _, kind in inspect.getmembers(module, inspect.isclass)
+        kind
+        for _, kind in inspect.getmembers(module, inspect.isclass)
         if issubclass(kind, Query) and dataclasses.is_dataclass(kind)
     }
     assert concrete == set(QUERIES)

@@ -41,14 +41,14 @@ def check(query: Query, *, l1: bool) -> None:
     bound = query.l1 if l1 else query.l2
     if not math.isfinite(bound) and l1:
         raise SettingError("Laplace noise needs a query with a finite L1 bound; give it one, or use Gaussian noise")
+    parts = query.queries if isinstance(query, Stack) else (query,)
+    inner = [part.query if isinstance(part, Grouped) else part for part in parts]
     # Counts are whole only on a grid of steps up to 1; a norm in floating point is sure up to 2**20 numbers.
-    most = 2.0**BITS if isinstance(query, Stack | Grouped | OneHot) else 2.0**1000
+    most = 2.0 ** (BITS if any(isinstance(part, OneHot) for part in inner) else 900)
     if not 2.0**-900 <= bound <= most:
         raise SettingError(f"the bound ({bound:g}) of {type(query).__name__} must be from 2**-900 to {most:g}")
-    for part in query.queries if isinstance(query, Stack) else (query,):
-        inner = part.query if isinstance(part, Grouped) else part
-        if isinstance(inner, Dense) and inner.size > MOST_NUMBERS:
-            raise SettingError(f"a row's vector ({inner.size} numbers) must have at most {MOST_NUMBERS}")
+    if any(isinstance(part, Dense) and part.size > MOST_NUMBERS for part in inner):
+        raise SettingError(f"a row's vector must have at most {MOST_NUMBERS} numbers")
 
 
 def integer_sum(query: Query, chunk: Chunk, rows: int, *, step: float, l1: bool) -> NDArray[np.int64]:

@@ -160,7 +160,7 @@ class PrivateTable:
             for answer, expected in zip(counts, scores.expected, strict=True)
         ]
         moved = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1) / _SCORE_STEP
-        return self._noise.choose(np.array(distances).astype(np.int64), scale=2 * moved / event.epsilon)
+        return self._noise.choose(np.array(distances).astype(np.int64), scale=_rounded_up(2 * moved / event.epsilon))
 
     def vote(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int, charge: Charge) -> Answer:
         """Split the rows into disjoint parts, train a teacher on each, and count their votes on public inputs.
@@ -244,7 +244,7 @@ class PrivateTable:
         sums = self._exact(query, backend, step, l1=laplace)
         if isinstance(event, Pure):
             sensitivity = bound * self.unit.max_rows * (1 if self.budget.adjacency is Adjacency.ADD_REMOVE else 2)
-            scale = sensitivity / step / event.epsilon
+            scale = _rounded_up(sensitivity / step / event.epsilon)
             noisy, stddev = self._noise.laplace(sums, scale), math.sqrt(2) * scale * step
         else:
             scale = event.noise_multiplier * bound * self.unit.max_rows * apart / step
@@ -400,6 +400,11 @@ class _PoissonRows:
             return total
 
         return self._backend.sum(kept, columns or self.layout.names[:1])
+
+
+def _rounded_up(scale: float) -> float:
+    """Return a scale that the roundings of its computation did not make smaller."""
+    return scale * (1 + 2.0**-50)
 
 
 def _expect(event: Event, *kinds: type[Any]) -> Any:

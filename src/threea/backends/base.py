@@ -64,9 +64,9 @@ class RowBackend(ABC):
         return function(no_rows(self.layout)) if total is None else total
 
     def table(self) -> pa.Table:
-        """Return all rows."""
-        batches = list(self.batches(self.layout.names))
-        return pa.Table.from_batches(batches or [no_rows(self.layout)])
+        """Return all rows, with the layout's types where they were read as text."""
+        rows = pa.Table.from_batches(list(self.batches(self.layout.names)) or [no_rows(self.layout)])
+        return pa.table([_typed(rows.column(field.name), field.type) for field in self.layout], names=rows.column_names)
 
     def count_values(self, column: str) -> Counter[str]:
         """Return how many rows hold each value, as text."""
@@ -85,3 +85,15 @@ class RowBackend(ABC):
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: rows leave by the door only."""
         raise TypeError("a backend cannot be copied or pickled; open the table again where you need it")
+
+
+def _typed(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Return text as another type, or as it is where a value does not parse."""
+    if not pa.types.is_string(values.type):
+        return values
+    if pa.types.is_null(kind):
+        return pa.chunked_array([pa.nulls(len(values))])
+    try:
+        return values.cast(kind)
+    except pa.ArrowInvalid:
+        return values

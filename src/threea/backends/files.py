@@ -120,21 +120,6 @@ class CsvBackend(RowBackend):
         while (batch := _reading(self._path, "CSV", lambda: next(reader, None))) is not None:
             yield batch
 
-    def table(self) -> pa.Table:
-        """Return all rows, with types instead of text."""
-        text = super().table()
-        return pa.table([_typed(text.column(field.name), field.type) for field in self.layout], names=self._names)
-
-
-def _typed(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Return text as a type, or as it is where a value does not parse."""
-    if pa.types.is_null(kind):
-        return pa.chunked_array([pa.nulls(len(text))])
-    try:
-        return text.cast(kind)
-    except pa.ArrowInvalid:
-        return text
-
 
 _TYPES: dict[str, tuple[str, pa.DataType]] = {
     "nothing": (r"^$", pa.null()),

@@ -58,10 +58,15 @@ def _number_hashes(values: pa.Array) -> Hashes:
     """Return the 64 bits of every number, 0 where it is missing."""
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
-    real = pa.types.is_floating(values.type)
-    kind = pa.float64() if real else pa.uint64() if pa.types.is_unsigned_integer(values.type) else pa.int64()
-    bits = pc.fill_null(values.cast(kind, safe=False), 0).to_numpy(zero_copy_only=False)
-    return np.array(bits, dtype=kind.to_pandas_dtype()).view(np.uint64)
+    if not pa.types.is_floating(values.type):
+        kind = pa.uint64() if pa.types.is_unsigned_integer(values.type) else pa.int64()
+        whole = pc.fill_null(values.cast(kind, safe=False), 0).to_numpy(zero_copy_only=False)
+        return np.array(whole, dtype=kind.to_pandas_dtype()).view(np.uint64)
+    reals = np.array(pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False))
+    # A whole number has the same hash however it is stored.
+    as_whole = np.abs(reals) < 2.0**53
+    as_whole &= np.trunc(np.where(as_whole, reals, 0.5)) == reals
+    return np.where(as_whole, np.where(as_whole, reals, 0.0).astype(np.int64).view(np.uint64), reals.view(np.uint64))
 
 
 def _powers(base: int, count: int) -> Hashes:

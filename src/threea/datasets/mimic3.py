@@ -199,13 +199,12 @@ def _features(files: _Files, admissions: pa.Table) -> pa.Table:
     patients = files.read("PATIENTS", ["subject_id", "gender", "dob"])
     place = pc.index_in(admissions["subject_id"], value_set=patients["subject_id"].combine_chunks())
     born = _times(patients["dob"].take(place))
-    years = pc.floor(pc.divide(_seconds(born, admissions["admittime"]), 365.2425 * _DAY))
     stays = files.read("ICUSTAYS", ["hadm_id", "intime", "first_careunit"])
     diagnoses = files.read("DIAGNOSES_ICD", ["hadm_id", "seq_num", "icd9_code"])
     copied = ["admission_type", "admission_location", "insurance", "religion", "marital_status", "ethnicity"]
     return pa.table(
         {
-            "age": pc.min_element_wise(years, float(_OLDEST)).cast(pa.int64()),
+            "age": pc.min_element_wise(_birthdays(born, admissions["admittime"]), _OLDEST),
             "gender": patients["gender"].take(place),
             **{name: admissions[name] for name in (*copied, "language")},
             "admission_hour": pc.hour(admissions["admittime"]),
@@ -248,6 +247,12 @@ def _times(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _seconds(start: pa.ChunkedArray, end: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.subtract(end.cast(pa.int64()), start.cast(pa.int64())).cast(pa.float64())
+
+
+def _birthdays(born: pa.ChunkedArray, moment: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Count the birthdays between birth and a moment."""
+    calendar = [pc.add(pc.multiply(pc.month(one), 100), pc.day(one)) for one in (born, moment)]
+    return pc.subtract(pc.subtract(pc.year(moment), pc.year(born)), pc.greater(*calendar).cast(pa.int64()))
 
 
 def _count(admissions: pa.Table, events: pa.Table) -> pa.Array:

@@ -64,8 +64,9 @@ def audit(
         Plain data: ``recipe``, ``settings``, ``epsilon``, ``delta``, ``adjacency``, ``trials``, ``confidence``,
         ``intervals`` (how many share the confidence), ``could_show`` (the direct bound if the sides were always told
         apart), ``bounds`` (for each pair and statistic: ``pair``, ``statistic``, ``box``, ``direct``, ``gaussian`` or
-        None where the claim is no Gaussian trade-off curve, each with its error rates; ``epsilon``, the larger),
-        ``failures`` (runs that ended in an error), ``lower_bound``, ``found_by``, ``violation``, ``verdict``.
+        None where the claim is no Gaussian trade-off curve, each with its error rates; ``epsilon``, the larger, and its ``route``),
+        ``failures`` (runs that ended in an error), ``lower_bound``, ``direct_lower_bound`` (which takes nothing for
+        granted of the trade-off curve), ``found_by``, ``violation``, ``verdict``.
 
     Raises:
         SettingError: A setting is outside its bounds, the record cannot be used, or the recipe fails on every run.
@@ -102,7 +103,8 @@ def audit(
         "bounds": bounds,
         "failures": _failures(found),
         "lower_bound": top["epsilon"],
-        "found_by": {key: top[key] for key in ("pair", "statistic", "box")} if top["epsilon"] else None,
+        "direct_lower_bound": max(bound["direct"]["epsilon"] for bound in bounds),
+        "found_by": {key: top[key] for key in ("pair", "statistic", "box", "route")} if top["epsilon"] else None,
         "violation": violation,
         "verdict": _verdict(chosen.name, budget, top, confidence, violation),
     }
@@ -142,6 +144,7 @@ def _bound(pair: str, name: str, left: list[Run], right: list[Run], delta: float
         "pair": pair,
         "statistic": name,
         "box": "white" if name in WHITE_BOX else "black",
+        "route": "gaussian" if gaussian and gaussian.epsilon > direct.epsilon else "direct",
         "epsilon": max(direct.epsilon, gaussian.epsilon if gaussian else 0.0),
         "direct": dataclasses.asdict(direct),
         "gaussian": dataclasses.asdict(gaussian) if gaussian else None,
@@ -165,6 +168,7 @@ def _verdict(name: str, budget: Budget, top: dict[str, Any], confidence: float, 
     claim = f"({budget.epsilon:g}, {budget.delta:g})-DP under {budget.adjacency}"
     bound = f"epsilon is at least {top['epsilon']:.3g} with {confidence:.6g} confidence"
     if violation:
-        attack = f"pair: {top['pair']}; statistic: {top['statistic']}"
+        curve = ", read off the Gaussian trade-off curve of its events" if top["route"] == "gaussian" else ""
+        attack = f"pair: {top['pair']}; statistic: {top['statistic']}{curve}"
         return f"{name} violates the claim of {claim}: {bound} ({attack})"
     return f"no violation found: {name} claims {claim}; {bound}. An audit cannot prove a claim"

@@ -25,7 +25,7 @@ def attribute_inference(scene: Scene) -> dict[str, Any]:
     """
     secrets = _secrets(scene)
     pool = Pool.of(scene.synthetic)
-    guessed = [_guesses(pool, rows, secrets) for rows in (scene.train, scene.control)]
+    guessed = [guesses(pool, rows, secrets) for rows in (scene.train, scene.control)]
     names = [column.name for column in scene.schema.modelled]
     figures = []
     for number, place in enumerate(secrets):
@@ -54,7 +54,7 @@ def _secrets(scene: Scene) -> list[int]:
     return (first + others)[:SECRETS]
 
 
-def _guesses(pool: Pool, rows: Places, secrets: Sequence[int]) -> list[Indices]:
+def guesses(pool: Pool, rows: Places, secrets: Sequence[int]) -> list[Indices]:
     """Return, for each secret, each row's nearest released row by all columns but that one."""
     known = [place for place in range(rows.shape[1]) if place not in secrets]
     found: list[list[NDArray[np.intp]]] = [[] for _ in secrets]

@@ -60,7 +60,8 @@ def _by_group(values: Floats, sizes: list[int], seed: int) -> Floats:
     for place, size in enumerate(sizes):
         known = ~np.isnan(values[:, place])
         cells = groups[known] * size + values[known, place].astype(np.int64)
-        parts.append(np.bincount(cells, minlength=jackknife.GROUPS * size).reshape(jackknife.GROUPS, size))
+        counted = np.bincount(cells, minlength=jackknife.GROUPS * size).astype(np.float64)
+        parts.append(counted.reshape(jackknife.GROUPS, size))
     return np.concatenate(parts, axis=1)
 
 

@@ -16,7 +16,7 @@ from threea.evaluate.intervals import clopper_pearson, excess, figure, risk
 from threea.evaluate.nearness import Places, Pool, places, raw_values
 from threea.schema import Kind, Schema
 
-WORK = 2 * 10**9
+WORK = 10**9
 """How many differences of two values a search for neighbours may take: a few seconds."""
 SYNTHETIC, TARGETS, CROWD, COMPARED = 50_000, 2_000, 20_000, 1_000_000
 NEIGHBOURS = 5
@@ -75,10 +75,11 @@ class Scene:
         width = raw[0].shape[1]
         released = min(len(raw[0]), SYNTHETIC, max(WORK // (width * 1000), FEWEST))
         count = min(TARGETS, len(raw[1]), len(raw[2]) // 2, max(WORK // (width * released), FEWEST))
+        known = min(CROWD, max(WORK // (width * count), FEWEST))
         mixed = [rng.permutation(len(values)) for values in raw]
         synthetic, train, holdout = (
             places(values[order[:limit]], evidence.schema)
-            for values, order, limit in zip(raw, mixed, (released, count, CROWD + count), strict=True)
+            for values, order, limit in zip(raw, mixed, (released, count, count + known), strict=True)
         )
         crowd = min(len(raw[1]), len(raw[2]), CROWD)
         pool = Pool.of(synthetic)

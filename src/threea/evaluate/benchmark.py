@@ -1,0 +1,129 @@
+"""Benchmarks on public datasets: the papers' tables made again, and other libraries beside ours.
+
+A recipe becomes a column by being in `threea.recipes.RECIPES`. A run that breaks off goes on where it was: every
+finished cell is kept beside the result.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from threea.errors import SettingError
+from threea.evaluate.benchmark_cells import Progress
+from threea.evaluate.benchmark_mcgen import mcgen
+from threea.evaluate.benchmark_page import html, markdown
+from threea.evaluate.benchmark_peers import peers
+from threea.evaluate.benchmark_table1 import table1
+
+TABLES = {
+    "table1": "the ClustMix paper's Table 1: LightGBM trained on each recipe's rows, tested on real ones",
+    "mcgen": "the MC-GEN paper's two scenarios: synthetic rows as a test set, and as a training set",
+    "peers": "other libraries beside ours: score, time and memory on one core",
+}
+"""Every table by name, and what it is about."""
+
+ENVIRONMENTS = "peer-environments"
+"""The folder for peers' environments, beside the result, unless another is given."""
+
+
+def benchmark(
+    table: str,
+    *,
+    data: str | PathLike[str],
+    out: str | PathLike[str],
+    datasets: Sequence[str] | None = None,
+    recipes: Sequence[str] | None = None,
+    epsilon: float | None = None,
+    seeds: int | None = None,
+    cache: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Make a table, and write it as JSON, Markdown and HTML.
+
+    Args:
+        table: One of `TABLES`.
+        data: The folder that holds the datasets.
+        out: The JSON file; the others, and the finished cells, get its name with another ending.
+        datasets: Names; the table's own by default.
+        recipes: Names; all by default.
+        epsilon: Of the releases; 1 by default, for ``mcgen`` from 0.1 to 1.
+        seeds: How many splits; 5 by default, for ``peers`` 3.
+        cache: For ``peers``: where their environments are kept.
+        progress: Told of each cell.
+
+    Returns:
+        The files made.
+
+    Raises:
+        SettingError: A name, a number or a place is wrong.
+        InputError: No dataset can be read.
+        MissingExtra: The learners are not installed.
+    """
+    if table not in TABLES:
+        close = difflib.get_close_matches(table, TABLES, n=1, cutoff=0.5)
+        guess = f"did you mean {close[0]}? " if close else ""
+        raise SettingError(f"table ({table}) is unknown; {guess}known: {', '.join(TABLES)}")
+    place = _place(out)
+    common: dict[str, Any] = {
+        "datasets": datasets,
+        "recipes": recipes,
+        "data": data,
+        "cells": place.with_suffix(".cells.jsonl"),
+        "progress": progress,
+    }
+    if seeds is not None:
+        common["seeds"] = seeds
+    if epsilon is not None:
+        common |= {"epsilons": (epsilon,)} if table == "mcgen" else {"epsilon": epsilon}
+    if table == "peers":
+        common["cache"] = cache or place.parent / ENVIRONMENTS
+    return write(_MAKERS[table](**common), place)
+
+
+_MAKERS: dict[str, Callable[..., dict[str, Any]]] = {"table1": table1, "mcgen": mcgen, "peers": peers}
+
+
+def _place(out: str | PathLike[str]) -> Path:
+    """Return where the result goes, after checking that it can."""
+    place = Path(out)
+    if place.suffix != ".json":
+        raise SettingError(f"out ({out}) must end in .json; Markdown and HTML are written beside it")
+    if not place.absolute().parent.is_dir():
+        raise SettingError(f"out ({out}): folder {place.absolute().parent} does not exist; make it first")
+    if not os.access(place.absolute().parent, os.W_OK):
+        raise SettingError(f"out ({out}): folder {place.absolute().parent} is not writable; choose another")
+    return place
+
+
+def write(result: dict[str, Any], out: Path) -> list[Path]:
+    """Write a result as JSON, Markdown and HTML; each file appears whole or not at all.
+
+    Raises:
+        SettingError: It cannot be written.
+    """
+    texts = {
+        ".json": json.dumps(result, indent=2, allow_nan=False, default=str) + "\n",
+        ".md": markdown(result),
+        ".html": html(result),
+    }
+    files = []
+    for suffix, text in texts.items():
+        file = out.with_suffix(suffix)
+        staging = file.with_name(f".{file.name}.part")
+        try:
+            staging.write_text(text, encoding="utf-8")
+            staging.replace(file)
+        except OSError as error:
+            staging.unlink(missing_ok=True)
+            raise SettingError(f"out ({file}) cannot be written: {error.strerror}; choose another place") from None
+        files.append(file)
+    return files
+
+
+__all__ = ["TABLES", "benchmark", "html", "markdown", "mcgen", "peers", "table1", "write"]

@@ -1,0 +1,170 @@
+"""What the benchmark tables share: which datasets and recipes, a release and its score, versions."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from typing import Any
+
+import pyarrow as pa
+
+import threea
+from threea import datasets as library
+from threea.anonymize.discover import widest
+from threea.budget import check_epsilon
+from threea.certificate import Guarantee
+from threea.datasets import Dataset
+from threea.errors import InputError, MissingExtra, SettingError
+from threea.evaluate import learners
+from threea.evaluate.benchmark_cells import Cell
+from threea.evaluate.evidence import matrices
+from threea.framework import Recipe
+from threea.recipes import RECIPES
+from threea.schema import Schema
+from threea.synthesis import make_recipe, synthesize
+
+PACKAGES = ("numpy", "scipy", "pyarrow", "opendp", "dp-accounting", "lightgbm", "scikit-learn")
+
+
+def checked(
+    datasets: Sequence[str], recipes: Sequence[str] | None, epsilons: Sequence[float], seeds: int
+) -> dict[str, Recipe]:
+    """Refuse wrong names and numbers before anything runs; return the recipes by name, all of them by default.
+
+    Raises:
+        SettingError: A name is unknown, or a number is out of bounds.
+        MissingExtra: The learners are not installed.
+    """
+    if not datasets:
+        raise SettingError(f"datasets must name at least one; known: {', '.join(library.LOADERS)}")
+    for name in datasets:
+        library.check(name)
+    for epsilon in epsilons:
+        check_epsilon(epsilon)
+    if seeds < 1:
+        raise SettingError(f"seeds ({seeds}) must be at least 1")
+    chosen = {name: make_recipe(name) for name in (RECIPES if recipes is None else recipes)}
+    for module, package in (("lightgbm", "lightgbm"), ("sklearn", "scikit-learn")):
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(package, "evaluate")
+    return chosen
+
+
+def loaded(names: Sequence[str], data: str | PathLike[str]) -> Iterator[tuple[str, Dataset | str]]:
+    """Yield each dataset by name, one in memory at a time, or why it cannot be read.
+
+    Raises:
+        InputError: None of them can be read.
+    """
+    failures: list[InputError] = []
+    for name in names:
+        found: Dataset | str
+        try:
+            found = library.load(name, data)
+        except InputError as error:
+            failures.append(error)
+            if len(failures) == len(names):
+                raise
+            found = f"skipped: {error}"
+        yield name, found
+
+
+def described(dataset: Dataset) -> Schema:
+    """Return a schema that says of each column what it holds, for the learners."""
+    return dataset.schema or widest(dataset.table.schema, dataset.target, None)
+
+
+def facts(dataset: Dataset) -> dict[str, Any]:
+    """Return what a table says of a dataset."""
+    return {
+        "dataset": dataset.name,
+        "title": dataset.title,
+        "stands_in_for": dataset.stands_in_for,
+        "rows": dataset.table.num_rows,
+        "features": dataset.features,
+        "training_rows": dataset.training_rows,
+        "schema": dataset.schema_origin,
+        "metric": dataset.metric,
+        "delta": dataset.delta,
+    }
+
+
+def released(
+    dataset: Dataset, train: pa.Table, recipe: Recipe, *, epsilon: float, delta: float, adjacency: str, seed: int
+) -> tuple[pa.Table, Cell]:
+    """Make a release from the training rows; return its rows, and what it took.
+
+    Methods without a proof may read the rows here: they are public, and their cells say what they promise.
+    """
+    start = time.perf_counter()
+    release = synthesize(
+        train,
+        epsilon=epsilon,
+        delta=delta,
+        target=dataset.target,
+        schema=dataset.schema,
+        adjacency=adjacency,
+        recipe=recipe,
+        seed=seed,
+        accept_unproven=recipe.guarantee is not Guarantee.PROVEN,
+    )
+    synthetic = release.table
+    seconds = time.perf_counter() - start
+    certificate = release.certificate()
+    return synthetic, {
+        "seconds": seconds,
+        "rows": synthetic.num_rows,
+        "guarantee": str(release.guarantee),
+        "accounted_epsilon": certificate.accounted_epsilon,
+    }
+
+
+def scored(
+    dataset: Dataset, *, real: pa.Table, train: pa.Table, test: pa.Table, names: Sequence[str], seed: int
+) -> dict[str, Cell]:
+    """Fit learners on one table and score them on another, with settings decided from the real training rows.
+
+    Returns:
+        By learner: its figures, and its settings under ``classifier``.
+    """
+    coded = matrices([real, train, test], described(dataset))
+    task = learners.Task.of(coded[0])
+    return {
+        name: learners.score(name, coded[1], coded[2], seed, task) | {"classifier": task.settings[name]}
+        for name in names
+    }
+
+
+def tests_with(*names: str) -> dict[str, Any]:
+    """Return the learners' settings, those for rare classes included: a cell is as good as what it was scored with."""
+    return {name: [learners.SETTINGS[name], learners.RARE.get(name)] for name in names}
+
+
+def about(recipes: dict[str, Recipe]) -> dict[str, Any]:
+    """Return each recipe's guarantee, settings and summary."""
+    return {
+        name: {
+            "guarantee": str(recipe.guarantee),
+            "settings": dataclasses.asdict(recipe),
+            "summary": recipe.summary,
+            "assumptions": list(recipe.assumptions),
+        }
+        for name, recipe in recipes.items()
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that figures may depend on."""
+    found = {"python": platform.python_version(), "threea": threea.__version__, "cores": str(os.cpu_count())}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found

@@ -1,0 +1,190 @@
+"""Evidence: a release and real rows that belong together, or one line that says why not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from threea import hospital, synthesize
+from threea.errors import InputError, SchemaError, SettingError, UserError
+from threea.evaluate.evidence import Evidence, _overlap, matrices, numbers
+from threea.schema import Schema
+
+STAYS = hospital.stays(600)
+TRAIN, HOLDOUT = STAYS.slice(0, 400), STAYS.slice(400)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    release = synthesize(TRAIN, schema=hospital.schema(), epsilon=1.0, rows=50, seed=0)
+    folders = {form: tmp_path_factory.mktemp("release") / form for form in ("parquet", "csv")}
+    for form, folder in folders.items():
+        release.save(folder, form)
+    return folders
+
+
+@pytest.fixture
+def release(made: dict[str, Path], tmp_path: Path) -> Path:
+    """A copy to spoil."""
+    folder = tmp_path / "release"
+    folder.mkdir()
+    for file in made["parquet"].iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
+def refusal(release: Path, train: Any = TRAIN, holdout: Any = HOLDOUT, kind: type[UserError] = InputError) -> str:
+    with pytest.raises(kind) as caught:
+        Evidence.load(release, train, holdout)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+def test_a_release_and_its_rows_are_read(made: dict[str, Path]) -> None:
+    evidence = Evidence.load(made["parquet"], TRAIN, HOLDOUT)
+    assert evidence.schema == hospital.schema()
+    assert evidence.certificate["recipe"] == "independent"
+    assert (evidence.synthetic.num_rows, evidence.train.num_rows, evidence.holdout.num_rows) == (50, 400, 200)
+    assert evidence.warnings == ()
+
+
+def test_csv_and_parquet_releases_hold_the_same_numbers(made: dict[str, Path], tmp_path: Path) -> None:
+    pq.write_table(TRAIN, tmp_path / "train.parquet")
+    pyarrow.csv.write_csv(HOLDOUT, tmp_path / "holdout.csv")
+    first = Evidence.load(made["parquet"], TRAIN, HOLDOUT)
+    second = Evidence.load(made["csv"], tmp_path / "train.parquet", tmp_path / "holdout.csv")
+    for one, other in (
+        (first.synthetic, second.synthetic),
+        (first.train, second.train),
+        (first.holdout, second.holdout),
+    ):
+        left, right = matrices([one, other], first.schema)
+        assert left.values == pytest.approx(right.values, rel=1e-6, nan_ok=True)
+        assert np.array_equal(left.target, right.target)
+
+
+def test_no_certificate(release: Path, tmp_path: Path) -> None:
+    (release / "certificate.json").unlink()
+    assert refusal(release) == f"{release} has no certificate.json; give a folder made by `threea release`"
+    assert "has no certificate.json" in refusal(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("{}", "names no hash of the synthetic rows")])
+def test_a_broken_certificate(release: Path, text: str, said: str) -> None:
+    (release / "certificate.json").write_text(text)
+    assert said in refusal(release)
+
+
+def test_no_rows(release: Path) -> None:
+    (release / "synthetic.parquet").unlink()
+    assert "has no synthetic rows" in refusal(release)
+
+
+def test_changed_rows_are_refused(release: Path) -> None:
+    rows = pq.read_table(release / "synthetic.parquet")
+    pq.write_table(rows.slice(1), release / "synthetic.parquet")
+    assert "synthetic.parquet is not the file that its certificate names: tampered with" in refusal(release)
+
+
+def test_a_changed_schema_is_refused(release: Path) -> None:
+    path = release / "schema.toml"
+    path.write_text(path.read_text().replace("upper = 110", "upper = 90"))
+    assert "schema.toml is not the schema that the certificate names: tampered with" in refusal(release)
+    path.unlink()
+    assert "cannot be read" in refusal(release, kind=SchemaError)
+
+
+def test_the_hash_is_the_certificates(release: Path) -> None:
+    certificate = json.loads((release / "certificate.json").read_text())
+    certificate["synthetic_sha256"] = "0" * 64
+    (release / "certificate.json").write_text(json.dumps(certificate))
+    assert "tampered with" in refusal(release)
+
+
+@pytest.mark.parametrize("role", ["train", "holdout"])
+def test_wrong_columns(made: dict[str, Path], role: str) -> None:
+    real = {"train": TRAIN, "holdout": HOLDOUT}
+    real[role] = real[role].drop_columns(["ward", "age"])
+    said = refusal(made["parquet"], **real)
+    assert said == f"{role} lacks columns (ward, age) of the release; give the table it was made from"
+
+
+def test_further_columns_are_left_out(made: dict[str, Path]) -> None:
+    evidence = Evidence.load(made["parquet"], TRAIN.append_column("more", pa.array(range(400))), HOLDOUT)
+    assert evidence.train.column_names == TRAIN.column_names
+
+
+@pytest.mark.parametrize("role", ["train", "holdout"])
+def test_a_table_without_rows(made: dict[str, Path], role: str) -> None:
+    real = {"train": TRAIN, "holdout": HOLDOUT}
+    real[role] = real[role].slice(0, 0)
+    assert refusal(made["parquet"], **real) == f"{role} has no rows; give real rows"
+
+
+def test_a_holdout_of_one_class(made: dict[str, Path]) -> None:
+    alive = HOLDOUT.filter(pa.compute.invert(HOLDOUT["died"]))
+    said = refusal(made["parquet"], holdout=alive)
+    assert said == "holdout has 1 class of the target (died); it needs at least 2"
+
+
+def test_shared_rows_are_warned_of_with_their_share(made: dict[str, Path]) -> None:
+    shared = pa.concat_tables([HOLDOUT.slice(0, 150), TRAIN.slice(30, 50)])
+    (warning,) = Evidence.load(made["parquet"], TRAIN, shared).warnings
+    assert warning.startswith("25.0% of the holdout rows are equal to a training row")
+
+
+def test_equal_rows_are_found_across_types() -> None:
+    schema = Schema.of(
+        {
+            "id": {"kind": "id"},
+            "n": {"kind": "real", "lower": 0, "upper": 9},
+            "c": {"kind": "categorical", "categories": ["x", "y"]},
+            "b": {"kind": "boolean"},
+        }
+    )
+    train = pa.table({"id": [1, 2, 3], "n": [0.0, 2.5, None], "c": ["x", "y", None], "b": [True, False, None]})
+    words = {"id": ["1", "2", "3", "4"], "n": ["-0", "2.50", None, "0"], "c": ["x", "y", None, "x"]}
+    holdout = pa.table(words | {"b": ["yes", "no", None, "yes"]})
+    # The fourth differs from the first by its id alone.
+    assert _overlap(train, holdout, schema) == 0.75
+
+
+def test_codes_are_shared_and_missing_is_nan() -> None:
+    schema = Schema.of(
+        {
+            "c": {"kind": "categorical", "categories": ["x", "y", "z"]},
+            "n": {"kind": "integer", "lower": 0, "upper": 5},
+            "t": {"kind": "boolean"},
+        },
+        target="t",
+    )
+    first = pa.table({"c": ["z", None], "n": [1, None], "t": [True, None]})
+    second = pa.table({"c": pa.array(["x", "z"]).dictionary_encode(), "n": [99, 2], "t": [0, 1]})
+    left, right = matrices([first, second], schema)
+    assert left.names == ("c", "n")
+    assert left.categorical == (0,)
+    assert left.classes == right.classes == ("false", "true")
+    assert left.values == pytest.approx(np.array([[1, 1], [np.nan, np.nan]]), nan_ok=True)
+    assert right.values == pytest.approx(np.array([[0, 99], [1, 2]]))  # 99 is past the bound, and stays
+    assert left.target == pytest.approx([1, np.nan], nan_ok=True)
+    assert right.target == pytest.approx([0, 1])
+    assert len(left.labelled().target) == 1
+
+
+def test_a_table_without_features_has_none() -> None:
+    schema = Schema.of({"id": {"kind": "id"}, "t": {"kind": "boolean"}}, target="t")
+    (matrix,) = matrices([pa.table({"id": [1, 2], "t": [True, False]})], schema)
+    assert matrix.values.shape == (2, 0)
+    assert numbers([pa.table({"t": [True]})], [])[0].shape == (1, 0)
+
+
+def test_a_release_without_a_target_has_nothing_to_predict() -> None:
+    schema = Schema(hospital.schema().columns)
+    with pytest.raises(SettingError, match="the release has no target"):
+        matrices([TRAIN], schema)
