@@ -6,13 +6,21 @@ BIN := .venv/bin
 
 setup: .venv/.current
 
-# Built from pyproject.toml and the pinned versions; a no-op while both are older than the stamp.
-.venv/.current: pyproject.toml constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+# Built from pyproject.toml and the pinned versions; a no-op while both are older than the stamps.
+.venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) .
 	@touch $@
 
-demo: setup
+.venv/.current: .venv/.core
+	$(INSTALL) '.[dev]'
+	@touch $@
+
+# The demo needs no more than any user's install.
+demo: .venv/.core
+	rm -rf demo-release
 	$(BIN)/threea demo --out demo-release
 
 test: setup

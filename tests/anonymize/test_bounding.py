@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from threea.anonymize import bounding
-from threea.anonymize.bounding import BITS, integer_sum, step_of
+from threea.anonymize.bounding import BITS, check, integer_sum, step_of
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Stack
 from threea.cells import Categories
 from threea.errors import SettingError
 
-BOUNDS = st.one_of(st.floats(1e-300, 1e300), st.sampled_from([1.0, math.sqrt(2), 2.0, 2.0**-1000, 2.0**1000]))
+BOUNDS = st.one_of(st.floats(2.0**-900, 2.0**900), st.sampled_from([1.0, math.sqrt(2), 2.0, 2.0**-900, 2.0**900]))
 VECTORS = arrays.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 40)), elements=st.floats())
 
 
@@ -119,13 +119,41 @@ def test_the_largest_table_fits_in_64_bits():
     assert MAX_ROWS * 2**BITS <= 2**62
 
 
-def test_a_count_beside_a_huge_bound_is_refused_or_right():
-    """A stack shares one grid: where that is too coarse for whole counts, they must not vanish silently."""
-    huge = Features(function=lambda chunk: np.zeros((5, 1)), columns=(), shape=(1,), l2=1e12)
-    try:
-        query = Stack((Count(), huge))
-        step = step_of(query.l2)
-        count = integer_sum(query, {}, 5, step=step, l1=False)[0] * step
-    except SettingError:
-        count = 5.0
-    assert count == pytest.approx(5.0, rel=0.5)
+def _wide(l2, size=1):
+    return Features(function=lambda chunk: np.zeros((1, size)), columns=(), shape=(size,), l2=l2)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        _wide(2.0**901),
+        _wide(2.0**-901),
+        Stack((_wide(2.0**900), _wide(2.0**900))),
+        # A stack shares one grid: on one this coarse, whole counts would vanish.
+        Stack((Count(), _wide(1e12))),
+        Stack((Grouped(Categories(column="c", count=2, missing=False), Count()), _wide(1e12))),
+        # The norm of so many numbers could be off by more than the bound is shortened.
+        _wide(1.0, bounding.MOST_NUMBERS + 1),
+    ],
+    ids=["huge", "tiny", "huge together", "count", "grouped count", "long"],
+)
+def test_what_the_grid_cannot_keep_exact_is_refused(query):
+    with pytest.raises(SettingError):
+        check(query, l1=False)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [Count(), _wide(2.0**900), _wide(2.0**-900), Stack((Count(), _wide(1e9)))],
+    ids=["count", "huge", "tiny", "stack"],
+)
+def test_what_the_grid_keeps_exact_is_not(query):
+    assert check(query, l1=False) is None
+
+
+def test_the_shortening_covers_the_rounding_of_the_longest_norm():
+    """All numbers equal: the sum of squares rounds as often as there are numbers."""
+    size = bounding.MOST_NUMBERS
+    for value in (1.0, 0.1, 1 / 3):
+        whole, step = summed(np.full((1, size), value), l2=1.0)
+        assert size * int(whole[0]) ** 2 <= (Fraction(1) / Fraction(step)) ** 2

@@ -472,8 +472,11 @@ def test_a_sample_of_another_rate_is_not_paid_for():
 
 def test_laplace_noise_needs_a_finite_bound():
     query = Features(function=lambda chunk: chunk["cost"], columns=("cost",), shape=(1,), l2=1.0)
-    with pytest.raises(SettingError, match="finite L1 bound"):
-        opened().measure(query, plan(Pure)["Pure"])
+    with Ledger() as ledger:
+        with pytest.raises(SettingError, match="finite L1 bound"):
+            opened(ledger=ledger).measure(query, plan(Pure)["Pure"])
+        # Public facts alone decide, so it costs nothing.
+        assert ledger.releases() == []
 
 
 # Answers are right.

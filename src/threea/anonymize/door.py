@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +24,15 @@ from threea.anonymize.events import Event, Gaussian, Pure, Sampled, Threshold
 from threea.anonymize.noise import Noise
 from threea.anonymize.query import Answer, Gaps, Query, Stack, Values
 from threea.anonymize.till import Till, Unit
+from threea.anonymize.watch import Watch
 from threea.backends import Backend, RowBackend
 from threea.backends.base import no_rows
 from threea.backends.hashing import row_hashes
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
-from threea.errors import InputError, RowFunctionError, SettingError
+from threea.errors import SettingError
 from threea.schema import Chunk, Schema
 
-_Result = TypeVar("_Result")
 _SCORE_STEP = 2.0**-10
 
 Teacher = Callable[[Chunk], Callable[[Chunk], NDArray[np.int64]]]
@@ -255,7 +255,7 @@ class PrivateTable:
 
     def _exact(self, query: Query, backend: Backend, step: float, *, l1: bool) -> NDArray[np.int64]:
         """Sum over the rows. Private: whoever calls this adds noise."""
-        watch = _Watch(type(query).__name__)
+        watch = Watch(type(query).__name__)
 
         def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
             def act() -> NDArray[np.int64]:
@@ -282,7 +282,7 @@ class PrivateTable:
         threshold = 2 * bound + (-float(ndtri(event.delta / 3 / touched)) * scale + 2) * step
         shown: dict[str, dict[str, float]] = {}
         for column in query.columns:
-            counts = _Watch("Values").end(partial(backend.count_values, column))
+            counts = Watch("Values").end(partial(backend.count_values, column))
             known = sorted(value for value, count in counts.items() if count > bound)
             exact = np.array([counts[value] for value in known], np.int64) * int(1 / step)
             noisy = self._noise.gaussian(exact, scale) * step if known else np.zeros(0)
@@ -290,7 +290,7 @@ class PrivateTable:
         return shown
 
     def _votes(self, teacher: Teacher, inputs: Chunk, rows: int, classes: int, parts: int) -> NDArray[np.int64]:
-        watch, backend = _Watch("teacher"), self._rows("voting")
+        watch, backend = Watch("teacher"), self._rows("voting")
 
         def act() -> NDArray[np.int64]:
             table = backend.table()
@@ -323,36 +323,6 @@ class PrivateTable:
             key=self._key,
             restore=self._restore,
         )
-
-
-class _Watch:
-    """Watches over code that meets rows: of a failure it keeps the kind alone, no message, no frame, no value."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._failure = name, ""
-
-    def over(self, act: Callable[[], _Result], otherwise: _Result) -> _Result:
-        """Act on rows; if that fails, go on with something else and tell of it at the end."""
-        try:
-            return act()
-        except Exception as error:
-            self._failure = self._failure or type(error).__name__
-        return otherwise
-
-    def end(self, act: Callable[[], _Result]) -> _Result:
-        """Act, and tell of any failure out here, where no row is in reach."""
-        result: _Result | None = None
-        try:
-            result = act()
-        except InputError:
-            # The engine's own, made without a word of the data.
-            raise
-        except Exception as error:
-            self._failure = self._failure or type(error).__name__
-        if self._failure or result is None:
-            name, failure = self._name, self._failure
-            raise RowFunctionError(f"{name} failed inside the door with {failure}; try it on made-up rows to see why")
-        return result
 
 
 @dataclass(frozen=True, slots=True)

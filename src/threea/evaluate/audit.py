@@ -64,9 +64,9 @@ def audit(
         Plain data: ``recipe``, ``settings``, ``epsilon``, ``delta``, ``adjacency``, ``trials``, ``confidence``,
         ``intervals`` (how many share the confidence), ``could_show`` (the direct bound if the sides were always told
         apart), ``bounds`` (for each pair and statistic: ``pair``, ``statistic``, ``box``, ``direct``, ``gaussian`` or
-        None where the claim is no Gaussian trade-off curve, each with its error rates; ``epsilon``, the larger, and its ``route``),
-        ``failures`` (runs that ended in an error), ``lower_bound``, ``direct_lower_bound`` (which takes nothing for
-        granted of the trade-off curve), ``found_by``, ``violation``, ``verdict``.
+        None where the claim is no Gaussian trade-off curve, each with its error rates; ``epsilon``, the larger of the
+        two, and its ``route``), ``failures`` (runs that ended in an error), ``lower_bound``, ``direct_lower_bound``
+        (which takes nothing for granted of the trade-off curve), ``found_by``, ``violation``, ``verdict``.
 
     Raises:
         SettingError: A setting is outside its bounds, the record cannot be used, or the recipe fails on every run.
