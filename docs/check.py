@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -23,6 +24,7 @@ _LINK = re.compile(r"!?\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 _SOURCE = re.compile(r"<(?:img|a)\b[^>]*\b(?:src|href)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+\s+(.+?)\s*$", re.MULTILINE)
 _TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
+_FIGURE = re.compile(r"<!-- (\w+): ([^>]+?) -->\s*([\d.,]+\d)")
 _HELP = re.compile(r"^\$ (threea(?: [\w-]+)* --help)$", re.MULTILINE)
 
 
@@ -164,6 +166,20 @@ def _is_defined(path: Path, name: str) -> bool:
     )
 
 
+def wrong_figures(root: Path) -> list[str]:
+    """Find figures that are not what a benchmark measured: `<!-- adult: independent.mean_auc -->0.907`."""
+    problems = []
+    for path in pages(root):
+        for name, keys, shown in _FIGURE.findall(path.read_text(encoding="utf-8")):
+            found = json.loads((root / "benchmarks" / "results" / f"{name}.json").read_text())["results"]
+            for key in keys.split("."):
+                found = found[key]
+            decimals = len(shown.partition(".")[2])
+            if f"{found:.{decimals}f}" != shown:
+                problems.append(f"{path.relative_to(root)}: {shown} should be {found:.{decimals}f} ({name}: {keys})")
+    return problems
+
+
 def unproven(root: Path) -> list[str]:
     """Find queries, events and doors without a word in docs/proofs."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((root / "docs" / "proofs").glob("*.md")))
@@ -195,7 +211,7 @@ def main() -> int:
     """Check everything; return the exit code."""
     problems = [
         problem
-        for check in (broken_links, untested_proofs, unproven, stale_help, failing_blocks)
+        for check in (broken_links, untested_proofs, unproven, wrong_figures, stale_help, failing_blocks)
         for problem in check(ROOT)
     ]
     sys.stdout.writelines(f"{problem}\n" for problem in problems)
