@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from threea.budget import Adjacency, Budget, delta_from, epsilon_from, mu_from
+from threea.budget import LEAST_EPSILON, Adjacency, Budget, delta_from, epsilon_from, mu_from
 from threea.errors import SettingError
 
 EPSILONS, DELTAS = st.floats(1e-3, 50), st.floats(1e-12, 0.1)
@@ -54,8 +54,8 @@ def test_more_budget_affords_more(epsilon, delta, factor):
 def test_parts_compose_to_the_whole(epsilon, delta, weights):
     whole = Budget(epsilon, delta, Adjacency.REPLACE)
     shares = [weight / sum(weights) for weight in weights]
-    if any(epsilon_from(whole.mu * math.sqrt(share), delta) == 0 for share in shares):
-        # So small a share that delta alone covers it; no budget can say so.
+    if any(epsilon_from(whole.mu * math.sqrt(share), delta) < LEAST_EPSILON for share in shares):
+        # So small a share that no budget can say it.
         return
     parts = whole.split(weights)
     assert math.fsum(part.mu**2 for part in parts) == pytest.approx(whole.mu**2, rel=1e-4)

@@ -56,8 +56,8 @@ def measure(data: Any, cliques: Any, sigma: float, rng: Any) -> list[Any]:
 
     found = []
     for clique in cliques:
-        counts = np.asarray(data.project(clique).datavector())
-        found.append(LinearMeasurement(counts + rng.normal(0, sigma, counts.size), tuple(clique), sigma))
+        exact = counts(data, clique)
+        found.append(LinearMeasurement(exact + rng.normal(0, sigma, exact.size), tuple(clique), sigma))
     return found
 
 
@@ -68,10 +68,9 @@ def estimate(domain: Any, measurements: list[Any], steps: int = STEPS, warm: Any
     return MirrorDescent().estimate(domain, measurements, iters=steps, warm_start=warm)
 
 
-def distance(data: Any, model: Any, clique: Any) -> float:
-    """Return how far, in rows, a model's marginal is from the data's."""
-    real, own = (np.asarray(one.project(clique).datavector()) for one in (data, model))
-    return float(np.abs(real - own).sum())
+def counts(model: Any, clique: Any) -> Any:
+    """Return a marginal, of rows or of a model."""
+    return np.asarray(model.project(clique).datavector())
 
 
 def choose(scores: Any, epsilon: float, sensitivity: float, rng: Any) -> int:
@@ -101,7 +100,12 @@ def tree(data: Any, model: Any, rho: float, rng: Any) -> list[Any]:
     """Choose the edges of a spanning tree, one after the other, by how badly independence fits them."""
     columns = list(data.domain.attributes)
     group = {name: name for name in columns}
-    weights = {pair: distance(data, model, pair) for pair in itertools.combinations(columns, 2)}
+    # Nothing but single columns is measured yet, so the model's columns are independent.
+    shares = {name: counts(model, (name,)) / float(model.total) for name in columns}
+    weights = {
+        (a, b): np.abs(counts(data, (a, b)) - float(model.total) * np.outer(shares[a], shares[b]).ravel()).sum()
+        for a, b in itertools.combinations(columns, 2)
+    }
     chosen: list[Any] = []
     while len(chosen) < len(columns) - 1:
         open_pairs = [pair for pair in weights if group[pair[0]] != group[pair[1]]]
@@ -122,6 +126,7 @@ def aim(data: Any, rho: float, rng: Any) -> Callable[[int], Any]:
         candidates[clique] = sum(len(set(clique) & set(pair)) for pair in pairs)
     rounds = ROUNDS_PER_COLUMN * len(columns)
     sigma, epsilon = math.sqrt(rounds / (1.8 * rho)), math.sqrt(0.8 * rho / rounds)
+    exact = {clique: counts(data, clique) for clique in candidates}
     measured = measure(data, [(name,) for name in columns], sigma, rng)
     spent = len(columns) / (2 * sigma**2)
     model = estimate(data.domain, measured)
@@ -129,28 +134,30 @@ def aim(data: Any, rho: float, rng: Any) -> Callable[[int], Any]:
         if rho - spent < 2 * (1 / (2 * sigma**2) + epsilon**2 / 8):
             sigma, epsilon = math.sqrt(1 / (1.8 * (rho - spent))), math.sqrt(0.8 * (rho - spent))
         spent += 1 / (2 * sigma**2) + epsilon**2 / 8
-        clique = worst(data, model, candidates, measured, MAX_MODEL_MB * spent / rho, sigma, epsilon, rng)
-        before = np.asarray(model.project(clique).datavector())
+        clique = worst(exact, model, candidates, MAX_MODEL_MB * spent / rho, sigma, epsilon, rng)
+        before = counts(model, clique)
         measured += measure(data, [clique], sigma, rng)
         model = estimate(data.domain, measured, warm=model)
-        change = np.abs(np.asarray(model.project(clique).datavector()) - before).sum()
+        change = np.abs(counts(model, clique) - before).sum()
         if change <= math.sqrt(2 / math.pi) * sigma * before.size:
             sigma, epsilon = sigma / 2, epsilon * 2
     model = estimate(data.domain, measured, warm=model)
     return lambda rows: model.synthetic_data(rows).to_dict()
 
 
-def worst(
-    data: Any, model: Any, candidates: Any, measured: Any, limit: float, sigma: float, epsilon: float, rng: Any
-) -> Any:
+def worst(exact: Any, model: Any, candidates: Any, limit: float, sigma: float, epsilon: float, rng: Any) -> Any:
     """Choose a candidate that keeps the model small and that it fits badly, beyond what noise would hide."""
     from mbi.junction_tree import hypothetical_model_size
+    from mbi.marginal_oracles import bulk_variable_elimination
 
-    known = [one.clique for one in measured]
+    known = [tuple(clique) for clique in model.cliques]
     free = {part for clique in known for size in (1, 2) for part in itertools.combinations(clique, size)}
-    small = [one for one in candidates if one in free or hypothetical_model_size(data.domain, [*known, one]) <= limit]
+    small = [one for one in candidates if one in free or hypothetical_model_size(model.domain, [*known, one]) <= limit]
+    fitted = bulk_variable_elimination(model.potentials, small, float(model.total))
     noise = math.sqrt(2 / math.pi) * sigma
-    scores = [candidates[one] * (distance(data, model, one) - noise * data.domain.size(one)) for one in small]
+    scores = [
+        candidates[one] * (np.abs(exact[one] - counts(fitted, one)).sum() - noise * exact[one].size) for one in small
+    ]
     return small[choose(scores, epsilon, max(candidates[one] for one in small), rng)]
 
 

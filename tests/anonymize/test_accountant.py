@@ -144,7 +144,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(EVENTS, min_size=1, max_size=3), EVENTS, st.sampled_from([ADD_REMOVE, REPLACE]))
 def test_another_event_never_makes_it_cheaper(events, another, adjacency):
     # The grid of the whole is coarser than the grid of a part, so the part may be rounded up by less.
@@ -152,13 +152,13 @@ def test_another_event_never_makes_it_cheaper(events, another, adjacency):
     assert after >= before * (1 - 1e-3)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(EVENTS, min_size=1, max_size=3), st.floats(1e-7, 1e-3), st.floats(1.1, 100))
 def test_a_larger_delta_never_costs_more(events, delta, factor):
     assert epsilon(*events, delta=delta * factor) <= epsilon(*events, delta=delta)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.sampled_from([Gaussian(3.0), Sampled(0.3, 3.0), Threshold(3.0, 1e-8), Pure(0.3)]), st.integers(1, 30))
 def test_more_of_an_event_costs_more(event, count):
     def cost(times):
@@ -256,7 +256,7 @@ def test_calibration_reaches_the_ends_of_the_scale(target):
     ("lines", "least", "most"),
     [
         ([Line("noisy", Sampled(0.01, 50.0)), Line("choice", Pure(1e-4))], 1e-4, 0.01),
-        ([Line("bare", Sampled(0.01, 0.1)), Line("choice", Pure(1.0)), Line("count", Gaussian(0.5))], 80.0, 150.0),
+        ([Line("bare", Sampled(0.01, 0.1))], 80.0, 150.0),
     ],
     ids=["tiny epsilon", "huge epsilon"],
 )

@@ -1,4 +1,7 @@
-"""Persons with many rows: at most so many count, chosen inside the door, and not by place."""
+"""A privacy unit of many rows: which rows stay is that unit's own affair, and the noise covers all that do."""
+
+from collections import Counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,156 +11,306 @@ from hypothesis import strategies as st
 
 from threea import hospital
 from threea.anonymize.accountant import Line, Plan, Step
-from threea.anonymize.events import Sampled, Threshold
+from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
 from threea.anonymize.opening import open_table
 from threea.anonymize.query import Count, Marginal, Values
-from threea.anonymize.till import Unit
-from threea.backends import MemoryBackend
+from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
-from threea.budget import Budget
+from threea.budget import Adjacency, Budget
 from threea.errors import SchemaError, SettingError
+from threea.recipes import Independent
 from threea.schema import Schema
-from threea.testing import SilentNoise
+from threea.testing import SeededNoise, SilentNoise
 
-KEY = b"a key of the door"
-ROWS = st.lists(st.tuples(st.sampled_from([None, "", "p", "q", "r"]), st.integers(0, 9)), min_size=1, max_size=20)
-
-
-def kept(rows, max_rows, key=KEY, cut=3):
-    """Return the rows that count, as a list of (person, value)."""
-    table = pa.table({"person": pa.array([p for p, _ in rows], pa.string()), "value": [v for _, v in rows]})
-    cut_up = pa.concat_tables([table.slice(start, cut) for start in range(0, len(rows), cut)])
-    found = UnitBackend(MemoryBackend(cut_up), "person", max_rows, key).table()
-    return list(zip(found["person"].to_pylist(), found["value"].to_pylist(), strict=True))
-
-
-def of(person, rows):
-    return sorted(value for owner, value in rows if owner == person)
-
-
-@settings(deadline=None)
-@given(ROWS, st.integers(1, 5))
-def test_each_person_keeps_as_many_rows_as_allowed(rows, max_rows):
-    """Rows without a person are one person together."""
-    found = kept(rows, max_rows)
-    for person in {owner for owner, _ in rows}:
-        assert len(of(person, found)) == min(len(of(person, rows)), max_rows)
-    assert not set(found) - set(rows)
-
-
-@settings(deadline=None)
-@given(st.data(), ROWS, st.integers(1, 5), st.integers(1, 7))
-def test_which_rows_count_hangs_on_their_person_alone(data, rows, max_rows, cut):
-    """Not on their place, nor on other persons, nor on how the table is cut."""
-    found = kept(rows, max_rows)
-    shuffled = kept(data.draw(st.permutations(rows)), max_rows, cut=cut)
-    assert sorted(map(repr, shuffled)) == sorted(map(repr, found))
-    for person in {owner for owner, _ in rows}:
-        alone = [row for row in rows if row[0] == person]
-        assert of(person, kept(alone, max_rows)) == of(person, found)
-
-
-def test_which_rows_count_hangs_on_the_key():
-    rows = [("p", value) for value in range(50)]
-    chosen = {tuple(of("p", kept(rows, 5, key=bytes([number])))) for number in range(20)}
-    assert len(chosen) > 15
-
-
-def test_the_first_rows_are_not_favoured():
-    """Over 400 keys each of 10 rows is kept 80 times in the mean; six deviations out is a false alarm of 1e-8."""
-    rows = [("p", value) for value in range(10)]
-    times = np.zeros(10)
-    for number in range(400):
-        times[of("p", kept(rows, 2, key=number.to_bytes(2, "little")))] += 1
-    assert np.all(np.abs(times - 80) < 6 * np.sqrt(400 * 0.2 * 0.8))
-
-
-@pytest.mark.parametrize(
-    "persons",
-    [
-        pa.array([1, 1, 2**53, 2**53 + 1, None], pa.int64()),
-        pa.array(["a", "a", "A", "a ", None], pa.string()),
-        pa.array(["a", "a", "b", "c", None], pa.string()).dictionary_encode(),
-        pa.array([0, 0, 1, 2, None], pa.date32()),
-    ],
-    ids=["integers", "text", "dictionary", "dates"],
+KEY, OTHER_KEY = b"k" * 32, b"o" * 32
+LAYOUT = pa.schema([("person", pa.string()), ("value", pa.int64()), ("note", pa.string()), ("size", pa.float64())])
+UNIT_TYPES = {
+    "text": pa.string(),
+    "long text": pa.large_string(),
+    "whole numbers": pa.int64(),
+    "dictionary": pa.dictionary(pa.int8(), pa.string()),
+}
+# No deadline: a busy machine is no failure.
+LAW = settings(max_examples=40, deadline=None)
+PEOPLE = st.sampled_from(["ann", "bob", "", "cecilia", None])
+ROWS = st.fixed_dictionaries(
+    {
+        "person": PEOPLE,
+        "value": st.one_of(st.none(), st.integers(0, 2**53)),
+        "note": st.one_of(st.none(), st.text(max_size=4)),
+        "size": st.one_of(st.none(), st.floats(allow_nan=False)),
+    }
 )
-def test_persons_are_told_apart_exactly(persons):
-    table = pa.table({"person": persons, "value": range(5)})
-    assert UnitBackend(MemoryBackend(table), "person", 1, KEY).table().num_rows == 4
-    assert UnitBackend(MemoryBackend(table), "person", 1, KEY).units == 4
+TABLES = st.lists(ROWS, min_size=1, max_size=20)
 
 
-def test_samples_are_of_persons():
-    table = pa.table({"person": ["p", "p", "q", "q", "r"], "value": range(5)})
-    units = UnitBackend(MemoryBackend(table), "person", 2, KEY)
-    assert units.sampled(np.array([True, False, True])).table()["value"].to_pylist() == [0, 1, 4]
+def arrow(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=LAYOUT)
 
 
-# Through the door.
-
-STAYS = hospital.stays(2_000)
-STAYS_OF = np.unique(STAYS["patient_id"].to_pylist(), return_counts=True)[1]
+def multiset(rows: list[dict[str, Any]]) -> Counter[Any]:
+    return Counter(tuple(row[name] for name in LAYOUT.names) for row in rows)
 
 
-def opened(**given_settings):
-    defaults = {"schema": hospital.schema(), "budget": Budget(1.0), "noise": SilentNoise(), "unit": "patient_id"}
-    return open_table(STAYS, **{**defaults, **given_settings})
+def kept(rows: list[dict[str, Any]], max_rows: int, key: bytes = KEY, cuts: int = 0) -> Counter[Any]:
+    """Return which rows stay, whatever their order."""
+    table = arrow(rows)
+    if cuts:
+        table = pa.concat_tables([table.slice(0, cuts), table.slice(cuts)])
+    return multiset(UnitBackend(MemoryBackend(table), "person", max_rows, key).table().to_pylist())
 
 
-@pytest.mark.parametrize("max_rows", [1, 2, 100])
-def test_the_door_counts_bounded_rows_and_widens_the_noise(max_rows):
-    plan = Plan.calibrate(Budget(1.0), [Step(name="count", weight=1.0)])
-    answer = opened(max_rows_per_unit=max_rows).measure(Count(), plan["count"])
-    assert answer.value == np.minimum(STAYS_OF, max_rows).sum()
-    assert answer.stddev == pytest.approx(max_rows / Budget(1.0).mu)
+def people(rows: Counter[Any]) -> Counter[Any]:
+    return Counter(row[0] for row in rows.elements())
 
 
-def test_a_sample_takes_persons_whole():
-    """Of the persons drawn all rows count, of the others none."""
-
-    class EverySecond(SilentNoise):
-        def bernoulli(self, rate, size):
-            assert size == len(STAYS_OF)
-            return np.arange(size) % 2 == 0
-
-    charge = Plan(Budget(1.0), (Line("sample", Sampled(0.5, 10.0)),))["sample"]
-    found = opened(noise=EverySecond(), max_rows_per_unit=100).sampled(0.5).measure(Count(), charge)
-    first = list(dict.fromkeys(STAYS["patient_id"].to_pylist()))
-    expected = sum(person in set(first[::2]) for person in STAYS["patient_id"].to_pylist())
-    assert found.value == expected
+@LAW
+@given(TABLES, st.integers(1, 5))
+def test_each_unit_keeps_all_its_rows_up_to_the_limit(rows: list[dict[str, Any]], max_rows: int) -> None:
+    before, after = people(multiset(rows)), people(kept(rows, max_rows))
+    assert after == Counter({person: min(count, max_rows) for person, count in before.items()})
+    assert kept(rows, max_rows) <= multiset(rows), "rows are kept as they are"
 
 
-def test_a_value_of_one_person_is_never_shown_however_often_she_has_it():
-    rows = {"person": ["p"] * 500 + [f"q{n}" for n in range(500)], "ward": ["secret"] * 500 + ["known"] * 500}
-    schema = Schema.of({"person": {"kind": "id"}, "ward": {"kind": "categorical", "open_ended": True}})
-    plan = Plan.calibrate(Budget(1.0), [Step(name="values", weight=1.0, kind=Threshold)])
-    for max_rows in (1, 3):
-        table = open_table(
-            pa.table(rows),
-            schema=schema,
-            budget=Budget(1.0),
-            noise=SilentNoise(),
-            unit="person",
-            max_rows_per_unit=max_rows,
-        )
-        shown = table.measure(Values(("ward",)), Plan(plan.budget, plan.lines)["values"])
-        assert shown == {"ward": {"known": 500.0}}
+@LAW
+@given(TABLES, st.integers(1, 5), st.randoms(use_true_random=False), st.integers(0, 20))
+def test_which_rows_stay_does_not_depend_on_their_place(
+    rows: list[dict[str, Any]], max_rows: int, random: Any, cuts: int
+) -> None:
+    mixed = random.sample(rows, len(rows))
+    assert kept(mixed, max_rows, cuts=min(cuts, len(rows))) == kept(rows, max_rows)
 
 
-def test_the_person_is_not_a_question():
-    assert "patient_id" not in {column.name for column in opened().schema.modelled}
-    cells = hospital.schema()["ward"].cells(8)
-    plan = Plan.calibrate(Budget(1.0), [Step(name="count", weight=1.0)])
-    assert opened(max_rows_per_unit=100).measure(Marginal((cells,)), plan["count"]).value.sum() == STAYS.num_rows
+@LAW
+@given(TABLES, st.integers(1, 5))
+def test_which_rows_stay_depends_on_that_unit_alone(rows: list[dict[str, Any]], max_rows: int) -> None:
+    together = kept(rows, max_rows)
+    for person in {row["person"] for row in rows}:
+        alone = kept([row for row in rows if row["person"] == person], max_rows)
+        assert Counter({row: count for row, count in together.items() if row[0] == person}) == alone
 
 
-def test_units_are_checked_when_made():
-    with pytest.raises(SettingError, match="at least 1"):
-        Unit("person", 0)
-    with pytest.raises(SettingError, match="needs a unit"):
-        Unit(None, 2)
-    with pytest.raises(SettingError, match="not a column"):
-        opened(unit="nobody")
-    with pytest.raises(SchemaError, match="kind id"):
-        opened(unit="ward")
+@LAW
+@given(TABLES, st.lists(ROWS, min_size=1, max_size=8), st.integers(0, 20), st.integers(1, 3))
+def test_a_unit_more_adds_its_rows_and_changes_no_other(
+    rows: list[dict[str, Any]], newcomer: list[dict[str, Any]], place: int, max_rows: int
+) -> None:
+    newcomer = [row | {"person": "newcomer"} for row in newcomer]
+    with_newcomer = kept([*rows[:place], *newcomer, *rows[place:]], max_rows)
+    without = kept(rows, max_rows)
+    assert with_newcomer - without == kept(newcomer, max_rows)
+    assert not without - with_newcomer
+    assert (with_newcomer - without).total() <= max_rows
+
+
+def test_which_rows_stay_depends_on_the_key() -> None:
+    """Of 40 rows one stays: two keys agree on all of 20 people with probability 40^-20."""
+    rows = [
+        {"person": f"p{person}", "value": value, "note": "", "size": 0.0} for person in range(20) for value in range(40)
+    ]
+    assert kept(rows, 1) != kept(rows, 1, OTHER_KEY)
+
+
+def test_every_row_of_a_unit_may_stay() -> None:
+    """Under many keys each of 4 rows is the one kept; one is never in 400 with probability 4 * 0.75^400 < 1e-49."""
+    rows = [{"person": "p", "value": value, "note": "n", "size": 1.0} for value in range(4)]
+    counts: Counter[Any] = Counter()
+    for number in range(400):
+        counts += kept(rows, 1, number.to_bytes(32, "little"))
+    assert len(counts) == 4
+    # Chi-square with 3 degrees of freedom; keys are fixed, so this passes always or never. False-alarm rate 1e-6.
+    assert sum((count - 100) ** 2 / 100 for count in counts.values()) < 30.66
+
+
+def test_rows_that_differ_in_the_last_digit_only_are_told_apart() -> None:
+    rows = [{"person": "p", "value": 2**60 + digit, "note": "n", "size": 1.0} for digit in range(4)]
+    assert kept(rows, 1) == kept(rows[::-1], 1)
+
+
+def test_rows_without_a_unit_are_one_unit() -> None:
+    rows = [{"person": None, "value": value, "note": None, "size": None} for value in range(10)]
+    others = [{"person": "", "value": value, "note": None, "size": None} for value in range(10)]
+    assert people(kept([*rows, *others], 3)) == {None: 3, "": 3}
+
+
+@pytest.mark.parametrize("kind", UNIT_TYPES)
+def test_a_unit_may_be_named_by_any_type(kind: str) -> None:
+    names = pa.array(["1", "2", None, "2", "2", "1", None, "2"]).cast(pa.int64() if kind == "whole numbers" else "str")
+    table = pa.table({"person": names.cast(UNIT_TYPES[kind]), "value": range(8)})
+    backend = UnitBackend(MemoryBackend(pa.concat_tables([table.slice(0, 3), table.slice(3)])), "person", 2, KEY)
+    assert sorted(Counter(backend.table().column("person").to_pylist()).values()) == [2, 2, 2]
+    assert backend.units == 3
+
+
+def test_large_whole_numbers_are_different_units() -> None:
+    """As floats these would be one."""
+    table = pa.table({"person": [2**60, 2**60 + 1], "value": [1, 1]})
+    backend = UnitBackend(MemoryBackend(table), "person", 1, KEY)
+    assert backend.table().num_rows == backend.units == 2
+
+
+@LAW
+@given(TABLES, st.integers(1, 3), st.data())
+def test_a_sample_takes_or_leaves_whole_units(rows: list[dict[str, Any]], max_rows: int, data: st.DataObject) -> None:
+    backend = UnitBackend(MemoryBackend(arrow(rows)), "person", max_rows, KEY)
+    names = {row["person"] for row in rows}
+    assert backend.units == len(names)
+    chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(names), max_size=len(names))), dtype=np.bool_)
+    whole = multiset(backend.table().to_pylist())
+    sample = multiset(backend.sampled(chosen).table().to_pylist())
+    taken = {row[0] for row in sample}
+    assert len(taken) == chosen.sum()
+    assert sample == Counter({row: count for row, count in whole.items() if row[0] in taken})
+    rest = multiset(backend.sampled(~chosen).table().to_pylist())
+    assert sample + rest == whole, "every unit is on one side or the other"
+
+
+def test_an_empty_table_has_no_units() -> None:
+    backend = UnitBackend(MemoryBackend(arrow([])), "person", 2, KEY)
+    assert backend.units == 0
+    assert backend.table().num_rows == 0
+    assert backend.sum(lambda batch: np.array([batch.num_rows]), ["value"]) == [0]
+
+
+# At the door.
+
+STAYS = hospital.stays(500)
+SCHEMA = hospital.schema()
+WARDS = Marginal((SCHEMA["ward"].cells(8),))
+
+
+def behind_the_door(max_rows: int, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, noise: Any = None) -> Any:
+    return open_table(
+        STAYS,
+        schema=SCHEMA,
+        budget=Budget(1.0, 1e-6, adjacency),
+        unit="patient_id",
+        max_rows_per_unit=max_rows,
+        noise=noise or SilentNoise(),
+    )
+
+
+def plan_of(kind: Any, *, adjacency: Adjacency = Adjacency.ADD_REMOVE, **options: Any) -> Plan:
+    return Plan.calibrate(Budget(1.0, 1e-6, adjacency), [Step(name="count", weight=1.0, kind=kind, **options)])
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("kind", [Gaussian, Pure])
+@pytest.mark.parametrize("max_rows", [2, 7])
+def test_noise_grows_with_the_rows_of_a_unit_and_the_price_does_not(
+    kind: Any, max_rows: int, adjacency: Adjacency
+) -> None:
+    plan = plan_of(kind, adjacency=adjacency)
+    row = open_table(STAYS, schema=SCHEMA, budget=plan.budget, noise=SilentNoise()).measure(WARDS, plan["count"])
+    one, many = (
+        behind_the_door(rows, adjacency=adjacency).measure(WARDS, plan["count"]).stddev for rows in (1, max_rows)
+    )
+    assert one == row.stddev
+    assert many == pytest.approx(max_rows * one, rel=1e-12)
+
+
+def test_noise_under_sampling_grows_with_the_rows_of_a_unit() -> None:
+    plan = Plan(Budget(1.0), (Line("count", Sampled(rate=0.5, noise_multiplier=40.0)),))
+    one, many = (behind_the_door(rows).sampled(0.5).measure(WARDS, plan["count"]).stddev for rows in (1, 3))
+    assert many == pytest.approx(3 * one, rel=1e-12)
+
+
+class ScaleSpy(SilentNoise):
+    """Remembers how much noise it was asked to add, and to what."""
+
+    def gaussian(self, sums: Any, scale: float) -> Any:
+        self.sums, self.scale = sums, scale
+        return sums
+
+
+def test_noise_on_discovered_values_grows_with_the_rows_of_a_unit() -> None:
+    table = pa.table({"person": range(100), "word": ["common"] * 100})
+    relative = []
+    for max_rows in (1, 4):
+        noise = ScaleSpy()
+        private = open_table(table, budget=Budget(1.0), unit="person", max_rows_per_unit=max_rows, noise=noise)
+        private.measure(Values(("word",)), plan_of(Threshold)["count"])
+        relative.append(noise.scale / (noise.sums[0] / 100))
+    assert relative[1] == pytest.approx(4 * relative[0], rel=1e-12)
+
+
+def test_added_noise_is_as_large_as_stated() -> None:
+    """The mean square of 4,000 draws, over what is stated, is outside [0.85, 1.15] with probability under 1e-9."""
+    plan = plan_of(Gaussian, count=500)
+    # Nobody has more than 20 stays, so that the same rows count under every key.
+    exact = behind_the_door(20).measure(WARDS, plan_of(Gaussian)["count"]).value
+    table = behind_the_door(20, noise=SeededNoise(11))
+    answers = [table.measure(WARDS, plan["count"]) for _ in range(500)]
+    errors = [(answer.value - exact) / answer.stddev for answer in answers]
+    assert np.mean(np.square(errors)) == pytest.approx(1.0, abs=0.15)
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 20])
+def test_the_door_counts_so_many_rows_of_each_unit(max_rows: int) -> None:
+    stays = Counter(STAYS.column("patient_id").to_pylist())
+    plan = plan_of(Gaussian)
+    answer = behind_the_door(max_rows).measure(Count(), plan["count"])
+    assert answer.value == sum(min(count, max_rows) for count in stays.values())
+
+
+def test_the_unit_is_never_synthesized_from_data() -> None:
+    table = behind_the_door(2, noise=SeededNoise(3))
+    release = Independent().run(table, rows=400, seed=1)
+    ids = release.table.column("patient_id").to_pylist()
+    assert ids == [f"synthetic-{number}" for number in range(1, 401)]
+    assert "P000" not in release.schema.to_toml()
+    assert "patient_id" not in release.model.histograms
+    assert release.certificate().unit == "all rows of one patient_id, of which at most 2 count"
+
+
+def test_without_a_schema_the_unit_becomes_an_id() -> None:
+    table = open_table(STAYS, budget=Budget(1.0), unit="patient_id", max_rows_per_unit=2, noise=SeededNoise(4))
+    release = Independent().run(table, rows=50, seed=1)
+    assert set(release.table.column("patient_id").to_pylist()).isdisjoint(STAYS.column("patient_id").to_pylist())
+    assert release.schema["patient_id"].kind == "id"
+    assert release.schema["patient_id"].categories == ()
+
+
+def test_whole_number_units_become_counted_surrogates() -> None:
+    table = pa.table({"person": [70_001, 70_002] * 50, "label": ["a", "b"] * 50})
+    release = Independent().run(open_table(table, target="label", unit="person", budget=Budget(1.0)), rows=5)
+    assert release.table.column("person").to_pylist() == [1, 2, 3, 4, 5]
+
+
+def test_a_unit_that_the_schema_would_model_is_refused() -> None:
+    columns = {"person": {"kind": "categorical", "categories": ["ann"]}, "value": {"kind": "boolean"}}
+    table = pa.table({"person": ["ann"], "value": [True]})
+    with pytest.raises(SchemaError, match=r"^column person: the unit must be of kind id, not categorical"):
+        open_table(table, schema=Schema.of(columns), budget=Budget(1.0), unit="person")
+
+
+def test_a_unit_that_is_not_a_column_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"^unit \(nobody\) is not a column; columns are: patient_id, "):
+        open_table(STAYS, schema=SCHEMA, budget=Budget(1.0), unit="nobody")
+
+
+def test_a_target_cannot_be_the_unit() -> None:
+    with pytest.raises(SchemaError, match=r"^target \(patient_id\) is of kind id, which is never read"):
+        open_table(STAYS, budget=Budget(1.0), unit="patient_id", target="patient_id")
+
+
+@pytest.mark.parametrize("max_rows", [0, -3])
+def test_units_of_no_rows_are_refused(max_rows: int) -> None:
+    with pytest.raises(SettingError, match=rf"^max_rows_per_unit \({max_rows}\) must be at least 1$"):
+        behind_the_door(max_rows)
+
+
+def test_a_limit_without_a_unit_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"^max_rows_per_unit \(3\) needs a unit"):
+        open_table(STAYS, schema=SCHEMA, budget=Budget(1.0), max_rows_per_unit=3)
+
+
+def test_an_engine_that_only_sums_cannot_bound_units() -> None:
+    class OnlySums:
+        layout = STAYS.schema
+
+        def sum(self, function: Any, columns: Any) -> Any:
+            return function(STAYS.select(columns or ["ward"]).combine_chunks().to_batches()[0])
+
+    with pytest.raises(SettingError, match=r"^unit \(patient_id\) needs rows, and this engine only sums"):
+        open_table(OnlySums(), schema=SCHEMA, budget=Budget(1.0), unit="patient_id")

@@ -29,7 +29,7 @@ TABLES = st.lists(ROWS, max_size=6)
 KINDS = pytest.mark.parametrize("kind", QUERIES, ids=lambda kind: kind.__name__)
 ADJACENCIES = st.sampled_from(list(Adjacency))
 LAW = settings(
-    max_examples=40,
+    max_examples=30,
     deadline=None,
     # Rows of this size shrink for minutes and end up no clearer.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -9,6 +9,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import threea
 from threea.errors import SettingError
 from threea.evaluate.attacks import attacks
 from threea.evaluate.benchmark_cells import finite
+from threea.evaluate.detector import detector
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.fidelity import fidelity
 from threea.evaluate.owner_report import NOTICE, render
@@ -60,8 +62,9 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
 
     Returns:
         ``notice`` (for the owner only), ``threea_version`` (which made the scores), ``seed``, ``certificate`` (the
-        release's, in short), ``warnings`` (sentences), ``utility`` (see `utility.utility`; None without a target),
-        ``fidelity`` (see `fidelity.fidelity`) and ``attacks`` (see `attacks.attacks`).
+        release's, in short), ``warnings`` (sentences), ``split`` (``auc`` of telling training from holdout rows, and
+        whether they were divided at ``random`` as far as that shows), ``utility`` (see `utility.utility`; None
+        without a target), ``fidelity`` (see `fidelity.fidelity`) and ``attacks`` (see `attacks.attacks`).
 
     Raises:
         InputError: The real rows have nothing to learn.
@@ -73,12 +76,15 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
     alike = fidelity(evidence, seed)
     tell("attacks")
     attacked = attacks(evidence, seed)
+    tell("the split of the real rows")
+    split = _split(evidence, seed)
     scores = {
         "notice": NOTICE,
         "threea_version": threea.__version__,
         "seed": seed,
         "certificate": {fact: evidence.certificate.get(fact) for fact in _FACTS},
-        "warnings": _warnings(evidence, learned, attacked),
+        "warnings": _warnings(evidence, learned, attacked, split),
+        "split": split,
         "utility": learned,
         "fidelity": alike,
         "attacks": attacked,
@@ -87,12 +93,31 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
     return plain
 
 
-def _warnings(evidence: Evidence, learned: dict[str, Any] | None, attacked: dict[str, Any]) -> list[str]:
+def _split(evidence: Evidence, seed: int) -> dict[str, Any]:
+    """Try to tell training from holdout rows: if that works they were not divided at random, as attacks assume.
+
+    Of random splits, about one in forty is called otherwise.
+    """
+    found = detector(replace(evidence, synthetic=evidence.holdout), seed)["auc"]
+    return {"auc": found, "random": not (found["interval"] and found["interval"][0] > 0.5)}
+
+
+def _warnings(
+    evidence: Evidence, learned: dict[str, Any] | None, attacked: dict[str, Any], split: dict[str, Any]
+) -> list[str]:
     """Return what the owner should know before trusting a score, each once."""
     found = list(evidence.warnings)
+    if not split["random"]:
+        told = f"AUC {split['auc']['value']:.3f} [{split['auc']['interval'][0]:.3f}, {split['auc']['interval'][1]:.3f}]"
+        found.append(
+            f"training and holdout rows can be told apart ({told}): they were not divided at random, so attacks may "
+            "see signs where there are none, and sampling alone looks worse than it is"
+        )
     guarantee = evidence.certificate.get("guarantee")
     if guarantee != "proven":
-        found.append(f"the release's guarantee is {guarantee}: whatever the attacks say, no proof bounds what it reveals")
+        found.append(
+            f"the release's guarantee is {guarantee}: whatever the attacks say, no proof bounds what it reveals"
+        )
     if learned is None:
         found.append("the release has no target; there is nothing to predict, and usefulness was not measured")
     else:
