@@ -91,15 +91,15 @@ def call(**changed: Any) -> threea.Release:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"epsilon": 0}, r"^epsilon \(0\) must be a finite number > 0"),
+        ({"epsilon": 0}, r"^epsilon \(0\) must be a number > 0"),
         ({"epsilon": float("inf")}, r"^epsilon \(inf\) must be"),
         ({"epsilon": float("nan")}, r"^epsilon \(nan\) must be"),
         ({"delta": 0}, r"^delta \(0\) must be > 0 and < 1"),
         ({"delta": 1.0}, r"^delta \(1.0\) must be > 0 and < 1"),
         ({"adjacency": "swap"}, r"^adjacency \(swap\) must be add-remove or replace"),
         ({"recipe": "indep"}, r"^recipe \(indep\) is unknown"),
-        ({"rows": 0}, r"^rows \(0\) must be at least 1"),
-        ({"rows": -5}, r"^rows \(-5\) must be at least 1"),
+        ({"rows": 0}, r"^rows \(0\) must be a whole number, at least 1"),
+        ({"rows": -5}, r"^rows \(-5\) must be a whole number, at least 1"),
         ({"seed": -1}, r"^seed \(-1\) must be"),
         ({"target": "income"}, r"^target \(income\) is not a column"),
         ({"unit": "person"}, r"^unit \(person\) is not a column"),

@@ -1,6 +1,7 @@
 """The command line: thin commands over the library.
 
-Exit codes: 0 done, 1 a bug of ours, 2 a mistake the user can mend, 3 budget refused, 130 interrupted.
+Exit codes: 0 done, 1 a bug of ours or a claim that an audit refuted, 2 a mistake the user can mend, 3 budget refused,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from threea import cli_evaluate
 from threea.errors import SettingError, ThreeaError
 
 app = typer.Typer(
@@ -200,6 +202,9 @@ def recipes() -> None:
         settings = ", ".join(f"{field.name}={field.default}" for field in dataclasses.fields(recipe))
         rows.append([name + (" (default)" if name == DEFAULT else ""), str(recipe.guarantee), recipe.summary, settings])
     _table(["recipe", "guarantee", "what it does", "settings"], rows)
+
+
+cli_evaluate.register(app)
 
 
 def _release(

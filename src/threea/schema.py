@@ -112,8 +112,12 @@ class Column:
                 return "categories must differ from one another"
             if self.kind is Kind.BOOLEAN and (self.categories != ("false", "true") or self.open_ended):
                 return "boolean has the categories false and true alone; make it categorical for others"
+        if self.kind.numeric and (self.categories or self.open_ended):
+            return f"{self.kind} has no categories; make it categorical, or leave them out"
         if self.kind.numeric:
             return self._bounds_problem()
+        if (self.lower, self.upper, self.special, self.edges, self.log) != (None, None, (), (), False):
+            return f"{self.kind} has no bounds, special values, edges or log scale; leave them out"
         return None
 
     def _bounds_problem(self) -> str | None:

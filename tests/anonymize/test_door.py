@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from scipy.stats import norm
 
 from threea.anonymize.accountant import Line, Plan, Step
 from threea.anonymize.door import PrivateTable, SampledTable
@@ -569,6 +570,47 @@ def test_the_stated_noise_is_the_noise_added():
     assert abs(z.mean()) * math.sqrt(300) < 4.9
 
 
+class Lift(SilentNoise):
+    """Lifts every count by the same number of grid steps."""
+
+    lift, scale = 0, None
+
+    def gaussian(self, sums, scale):
+        self.scale = scale
+        return sums + self.lift
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("columns", [("a",), ("a", "b", "c")], ids=len)
+def test_a_value_that_one_unit_makes_known_passes_the_threshold_as_seldom_as_stated(adjacency, columns):
+    """Two rows are the most that a unit's arrival makes of a value dropped unseen before.
+
+    The least noise that shows them is found by bisection. Over all values of the unit, noise of the event's size
+    reaches it with a third of delta at most, which leaves a third for either direction of replacement.
+    """
+    event, noise = Threshold(2.0, 1e-3), Lift()
+    columns_of_text = {name: {"kind": "categorical", "open_ended": True} for name in columns}
+    table = open_table(
+        pa.table({name: ["v", "v"] for name in columns} | {"x": [True, True]}),
+        schema=Schema.of(columns_of_text | {"x": {"kind": "boolean"}}),
+        budget=Budget(500.0, 0.5, adjacency),
+        noise=noise,
+    )
+    charge = bare(event, table.budget, count=60)["step"]
+
+    def shown(lift):
+        noise.lift = lift
+        return bool(table.measure(Values(columns), charge)["a"])
+
+    low, high = 0, 2**40
+    assert shown(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    reached = norm.sf(low / noise.scale) * len(columns)
+    assert 0.99 * event.delta / 3 < reached <= event.delta / 3
+
+
 def test_select_takes_the_largest_gap():
     ward, died = MARGINAL, Marginal((SCHEMA["died"].cells(8),))
     exact = [tuple(float(np.sum(codes == c)) for c in range(size)) for codes, size in ((CODES, 4), (DIED, 3))]
@@ -670,6 +712,15 @@ def test_exposing_hands_out_the_rows_and_costs_everything():
         (charge,) = ledger.charges(release.id)
         assert charge.event == {"event": "NonPrivate", "reason": "a published method"}
         assert ledger.datasets()[0].spent == math.inf
+
+
+@pytest.mark.parametrize("unit", [None, "person"])
+def test_exposed_rows_have_the_types_of_the_layout(unit, folder):
+    """A CSV file is read as text; whoever is handed its rows gets what the layout says."""
+    table = opened(folder / "rows.csv", accept_unproven=True, unit=unit, max_rows_per_unit=2 if unit else 1)
+    found = table.expose("a published method")
+    assert found.schema.types == table.layout.types
+    assert found.num_rows == ROWS
 
 
 def test_exposing_is_refused_under_a_cap():

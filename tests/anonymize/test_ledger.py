@@ -246,9 +246,7 @@ def test_a_cap_can_be_set_and_lowered_never_raised(ledger):
 def test_a_refusal_says_requested_spent_left_and_reserves_nothing(ledger):
     ledger.register("d", rows_of("d"), cap=2.0)
     reserve(ledger, 1.5)
-    with pytest.raises(
-        BudgetRefused, match=r"requested epsilon 1, spent 1\.5 of 2, left 0\.5; ask for"
-    ) as caught:
+    with pytest.raises(BudgetRefused, match=r"requested epsilon 1, spent 1\.5 of 2, left 0\.5; ask for") as caught:
         reserve(ledger, 1.0)
     assert (caught.value.requested, caught.value.spent, caught.value.left) == (1.0, 1.5, 0.5)
     assert len(ledger.releases()) == 1
@@ -435,9 +433,7 @@ def _check_after_kill(path, log, spent_before, kills):
     assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     raw.close()
     acts = log.read_text().splitlines() if log.exists() else []
-    made = [f"reserved {row.id}" for row in rows] + [
-        f"charged {row.id}" for row in rows for _ in range(row.charged)
-    ]
+    made = [f"reserved {row.id}" for row in rows] + [f"charged {row.id}" for row in rows for _ in range(row.charged)]
     assert Counter(acts) <= Counter(made)
     assert len(made) <= len(acts) + kills
     assert total == len(rows) >= spent_before
@@ -467,9 +463,7 @@ def _storm(folder, report):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_killed_process_never_loses_or_refunds_what_was_acknowledged(tmp_path):
     # A fresh process forks the spenders, for a test runner has threads that a fork would cut.
-    process = multiprocessing.get_context("spawn").Process(
-        target=_storm, args=(tmp_path, tmp_path / "report")
-    )
+    process = multiprocessing.get_context("spawn").Process(target=_storm, args=(tmp_path, tmp_path / "report"))
     process.start()
     process.join(100)
     assert process.exitcode == 0
@@ -497,9 +491,7 @@ def test_a_later_migration_is_applied_once_and_an_older_threea_then_refuses(tmp_
         newer.setitem(module.MIGRATIONS, "9999-note", ("ALTER TABLE datasets ADD COLUMN note TEXT",))
         for _ in range(2):
             with Ledger(tmp_path / "l.db") as ledger:
-                assert ledger._connection.execute("SELECT name, note FROM datasets").fetchall() == [
-                    ("d", None)
-                ]
+                assert ledger._connection.execute("SELECT name, note FROM datasets").fetchall() == [("d", None)]
     assert "made by a newer threea" in refusal(tmp_path / "l.db")
 
 

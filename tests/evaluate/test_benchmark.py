@@ -228,22 +228,31 @@ def test_a_failed_cell_is_tried_again(tmp_path: Path) -> None:
             raise InputError("no luck")
         return found
 
-    assert CellFile(path).measured(key, measure) == {"error": "error: InputError: no luck"}
-    assert CellFile(path).measured(key, measure) == {"score": 0.5}
-    assert CellFile(path).measured(key, measure) == {"score": 0.5}
+    assert CellFile(path).measured(key, measure)["error"] == "error: InputError: no luck"
+    assert CellFile(path).measured(key, measure)["score"] == 0.5
+    assert CellFile(path).measured(key, measure)["score"] == 0.5
 
 
 @pytest.mark.parametrize("torn", ["", "{", '{"key": "x", "cell": 3}', "[]", '"x"', "\x00\xff", '{"key": 1}'])
 def test_lines_that_are_no_cells_are_passed_over(tmp_path: Path, torn: str) -> None:
     path, key = tmp_path / "cells.jsonl", Key("toy", "r", 0, {"a": 1})
     path.write_bytes(torn.encode("latin-1"))
-    assert CellFile(path).measured(key, lambda: {"score": 1.0}) == {"score": 1.0}
+    assert CellFile(path).measured(key, lambda: {"score": 1.0})["score"] == 1.0
     assert key in CellFile(path)
 
 
 def test_a_cell_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"cells .* cannot be written"):
         CellFile(tmp_path / "none" / "cells.jsonl").measured(Key("a", "b", 0, {}), lambda: {"score": 1.0})
+
+
+def test_cells_of_differing_source_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = {"datasets": ["toy"], "recipes": ["independent"], "data": tmp_path, "cells": tmp_path / "cells.jsonl"}
+    assert "states of the library's source" not in markdown(table1(**arguments, seeds=1))
+    monkeypatch.setattr("threea.evaluate.benchmark_cells.source", lambda: "another")
+    result = table1(**arguments, seeds=2)
+    assert "another" in result["datasets"][0]["recipes"]["independent"]["sources"]
+    assert "2 states of the library's source" in markdown(result)
 
 
 def test_what_json_cannot_say_is_none() -> None:

@@ -58,6 +58,10 @@ class Line:
     share: float = 0.0
     """Share of the budget, in mu², for display."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.count, int) or self.count < 1:
+            raise SettingError(f"count ({self.count}) of line {self.name} must be a whole number, at least 1")
+
     def to_json(self) -> dict[str, Any]:
         """Return the line as plain JSON data."""
         return {"name": self.name, **to_json(self.event), "count": self.count}
@@ -237,6 +241,6 @@ def _widest_loss(mu: float, lines: Sequence[Line]) -> float:
         if isinstance(line.event, Pure):
             widest += line.event.epsilon * min(line.count, tails * math.sqrt(line.count))
         elif isinstance(line.event, Sampled):
-            each = 2 * line.event.rate / line.event.noise_multiplier
-            widest += tails * each * math.sqrt(line.count) + each**2 * line.count
+            each, bare = 2 * line.event.rate / line.event.noise_multiplier, 1 / line.event.noise_multiplier
+            widest += max(tails * each * math.sqrt(line.count) + each**2 * line.count, tails * bare + bare**2 / 2)
     return widest

@@ -191,7 +191,7 @@ class PrivateTable:
         # One teacher's ballot changes at most from one class to another, on every input.
         moved = math.sqrt(2 * rows) * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
         step = step_of(1.0)
-        scale = event.noise_multiplier * moved / step
+        scale = _rounded_up(event.noise_multiplier * moved / step)
         noisy = self._noise.gaussian((votes * int(1 / step)).ravel(), scale)
         return Answer((noisy * np.float64(step)).reshape(rows, classes), scale * step)
 
@@ -247,7 +247,7 @@ class PrivateTable:
             scale = _rounded_up(sensitivity / step / event.epsilon)
             noisy, stddev = self._noise.laplace(sums, scale), math.sqrt(2) * scale * step
         else:
-            scale = event.noise_multiplier * bound * self.unit.max_rows * apart / step
+            scale = _rounded_up(event.noise_multiplier * bound * self.unit.max_rows * apart / step)
             noisy, stddev = self._noise.gaussian(sums, scale), scale * step
         value = noisy * np.float64(step)
         parts = query.parts(value, stddev) if isinstance(query, Stack) else ()
@@ -276,7 +276,7 @@ class PrivateTable:
             * (1 if self.budget.adjacency is Adjacency.ADD_REMOVE else math.sqrt(2))
         )
         step = step_of(spread)
-        scale = event.noise_multiplier * spread / step
+        scale = _rounded_up(event.noise_multiplier * spread / step)
         touched = bound * len(query.columns)
         # Proof: docs/proofs/threshold.md. Two grid steps cover the discrete tail.
         threshold = 2 * bound + (-float(ndtri(event.delta / 3 / touched)) * scale + 2) * step

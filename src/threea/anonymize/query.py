@@ -268,7 +268,7 @@ class Stack(Query):
     @property
     def l2(self) -> float:  # type: ignore[override]
         """A row may reach every query's bound at once."""
-        return math.sqrt(math.fsum(query.l2**2 for query in self.queries))
+        return math.hypot(*(query.l2 for query in self.queries))
 
     @property
     def l1(self) -> float:  # type: ignore[override]

@@ -8,10 +8,12 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import threea
 from threea.errors import SettingError
 
 Cell = dict[str, Any]
@@ -89,7 +91,7 @@ class CellFile:
             cell = measure()
         except Exception as error:  # one recipe's failure must not end a run of hours
             cell = {"error": _described(error)}
-        cell = dict(finite(cell))
+        cell = dict(finite(cell)) | {"source": source()}
         self._append({"key": str(key), "cell": cell, "settings": dict(key.settings)})
         if "error" not in cell:
             self._cells[str(key)] = cell
@@ -115,6 +117,15 @@ def _described(error: Exception) -> str:
     return f"error: {type(error).__name__}: {words[:300]}"
 
 
+@cache
+def source() -> str:
+    """Return a hash of the library's source that makes releases: cells of one version may still come from two."""
+    home = Path(threea.__file__).parent
+    apart = {home / "evaluate", home / "report", home / "datasets"}
+    files = sorted(path for path in home.rglob("*.py") if not apart & set(path.parents))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
 def finite(value: Any) -> Any:
     """Return plain data with None for every number that JSON has no name for."""
     if isinstance(value, Mapping):
@@ -135,7 +146,8 @@ def summary(cells: Sequence[Cell], figure: str = "score") -> dict[str, Any]:
 
     Returns:
         mean, stdev (None for one seed), by_seed (None where it failed), seeds (how many succeeded), seconds (mean),
-        and the first cell's facts: rows, guarantee, accounted_epsilon; error, the first failure's, if any failed.
+        sources (hashes of the source that they were measured with), and the first cell's facts: rows, guarantee,
+        accounted_epsilon; error, the first failure's, if any failed.
     """
     scores = [cell.get(figure) for cell in cells]
     known = [score for score in scores if score is not None]
@@ -150,5 +162,6 @@ def summary(cells: Sequence[Cell], figure: str = "score") -> dict[str, Any]:
     }
     facts = ("rows", "guarantee", "accounted_epsilon", "peak_memory_mb", "version", "classifier")
     found |= {name: done[0][name] for name in facts if done and name in done[0]}
+    found["sources"] = sorted({cell["source"] for cell in cells if "source" in cell})
     failed = [cell["error"] for cell in cells if "error" in cell]
     return found | ({"error": failed[0]} if failed else {})

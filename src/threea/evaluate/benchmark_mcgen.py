@@ -18,7 +18,7 @@ import threea
 from threea.datasets import Dataset
 from threea.datasets.published import MCGEN_BASELINE
 from threea.evaluate.benchmark_cells import Cell, CellFile, Key, Progress, shown, summary
-from threea.evaluate.benchmark_work import about, checked, facts, loaded, released, scored, tests_with, versions
+from threea.evaluate.benchmark_work import about, checked, facts, learner_settings, loaded, released, scored, versions
 from threea.framework import Recipe
 
 DATASETS = ("pima", "phishing", "adult")
@@ -107,7 +107,7 @@ def _measure(
         larger, smaller = part.split(seed, HELD_OUT)
         for name, recipe, epsilon, scenario in jobs:
             settings: dict[str, Any] = {"table": "mcgen", "rows": part.table.num_rows, "threea": threea.__version__}
-            settings["learners"] = tests_with(*LEARNERS)
+            settings["learners"] = learner_settings(*LEARNERS)
             if recipe is not None:
                 own = about({name: recipe})[name]["settings"]
                 settings |= {"recipe": own, "epsilon": epsilon, "scenario": scenario, "schema": part.schema_origin}

@@ -203,7 +203,21 @@ def _closing(result: dict[str, Any]) -> list[str]:
         f"{name}: {one['summary']}; guarantee {one['guarantee']}, settings: {_listed(one['settings'])}."
         for name, one in result["recipes"].items()
     ]
+    sources = sorted(_sources(result))
+    mixed = (
+        f"Cells were measured with {len(sources)} states of the library's source ({', '.join(sources)}); "
+        "delete the file of cells to measure all of them again."
+    )
+    recipes += [mixed] if len(sources) > 1 else []
     return [*recipes, "Versions: " + ", ".join(f"{name} {number}" for name, number in result["versions"].items()) + "."]
+
+
+def _sources(part: Any) -> set[str]:
+    """Collect the hashes of the source that the parts of a result were measured with."""
+    if isinstance(part, dict):
+        own = set(part.get("sources", ()))
+        return own.union(*(_sources(inner) for inner in part.values()))
+    return set().union(*(_sources(inner) for inner in part)) if isinstance(part, list) else set()
 
 
 def _mcgen(result: dict[str, Any]) -> Page:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -24,7 +25,7 @@ from threea.datasets import Dataset
 from threea.errors import InternalError, SettingError
 from threea.evaluate.benchmark_cells import Cell, CellFile, Key, Progress, shown, summary
 from threea.evaluate.benchmark_environments import Environments, Unavailable
-from threea.evaluate.benchmark_work import about, checked, facts, loaded, scored, tests_with, versions
+from threea.evaluate.benchmark_work import about, checked, facts, learner_settings, loaded, scored, versions
 from threea.framework import Recipe
 from threea.schema import Schema
 
@@ -168,7 +169,7 @@ class _Runner:
     def key(self, seed: int) -> Key:
         settings: dict[str, Any] = {
             "table": "peers",
-            "learner": tests_with(LEARNER),
+            "learner": learner_settings(LEARNER),
             "rows": self.dataset.table.num_rows,
             "epsilon": self.epsilon,
             "delta": self.dataset.delta,
@@ -178,7 +179,8 @@ class _Runner:
         if self.recipe is not None:
             settings["recipe"] = about({self.method: self.recipe})[self.method]["settings"]
         if self.peer is not None:
-            settings["requirements"] = list(self.peer.requirements)
+            program = hashlib.sha256((self.scripts / self.peer.script).read_bytes()).hexdigest()
+            settings |= {"requirements": list(self.peer.requirements), "script": program}
         return Key(self.dataset.name, self.method, seed, settings)
 
     def work(self, seed: int, python: str) -> Cell:

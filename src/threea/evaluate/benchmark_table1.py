@@ -13,7 +13,7 @@ import threea
 from threea.datasets import Dataset
 from threea.datasets.published import MEAN_DISTANCE_TO_REAL, METHODS
 from threea.evaluate.benchmark_cells import Cell, CellFile, Key, Progress, shown, summary
-from threea.evaluate.benchmark_work import about, checked, facts, loaded, released, scored, tests_with, versions
+from threea.evaluate.benchmark_work import about, checked, facts, learner_settings, loaded, released, scored, versions
 from threea.framework import Recipe
 
 DATASETS = ("adult32", "census", "credit", "isolet", "physionet2012", "support2", "diabetes130", "mnist")
@@ -107,7 +107,7 @@ def _row(
 def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon: float, adjacency: str) -> Key:
     settings: dict[str, Any] = {
         "table": "table1",
-        "learner": tests_with(LEARNER),
+        "learner": learner_settings(LEARNER),
         "rows": dataset.table.num_rows,
         "features": dataset.features,
         "schema": dataset.schema_origin,

@@ -141,7 +141,7 @@ def scored(
     }
 
 
-def tests_with(*names: str) -> dict[str, Any]:
+def learner_settings(*names: str) -> dict[str, Any]:
     """Return the learners' settings, those for rare classes included: a cell is as good as what it was scored with."""
     return {name: [learners.SETTINGS[name], learners.RARE.get(name)] for name in names}
 

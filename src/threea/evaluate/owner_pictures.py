@@ -28,7 +28,7 @@ def short(value: float | None, *, signed: bool = False) -> str:
     """Return a score in three digits after the point, or four significant ones if it is large.
 
     Example:
-        >>> short(0.84889), short(-0.02, signed=True), short(31234.5), short(None)
+        >>> short(0.84889), short(-0.02, signed=True), short(31234.6), short(None)
         ('0.849', '−0.020', '31,235', 'undefined')
     """
     if value is None:
@@ -177,16 +177,13 @@ class Twin:
 
 def importance_bars(features: Sequence[dict[str, Any]], limit: int) -> list[Twin]:
     """Draw the most important features; one that the model is better without has no bar."""
-    kept = features[:limit]
     full = max((max(one["real"] or 0.0, one["synthetic"] or 0.0) for one in features), default=0.0) or 1.0
-    return [
-        Twin(
-            one["name"],
-            *(_along(max(one[side] or 0.0, 0.0), (0.0, full)) for side in ("real", "synthetic")),
-            title=f"trained on real rows {short(one['real'])}, on released rows {short(one['synthetic'])}",
-        )
-        for one in kept
-    ]
+    found = []
+    for one in features[:limit]:
+        real, synthetic = (_along(max(one[side] or 0.0, 0.0), (0.0, full)) for side in ("real", "synthetic"))
+        title = f"trained on real rows {short(one['real'])}, on released rows {short(one['synthetic'])}"
+        found.append(Twin(one["name"], real, synthetic, title))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,11 @@ class Answer:
 def answers(scores: dict[str, Any]) -> list[Answer]:
     """Return the three answers: is it useful, does it look alike, does it give anyone away."""
     made_by = str(scores["certificate"]["recipe"])
-    return [_useful(scores["utility"], made_by), _alike(scores["fidelity"]), _gives_away(scores["attacks"])]
+    return [
+        _useful(scores["utility"], made_by),
+        _alike(scores["fidelity"]),
+        _gives_away(scores["attacks"], scores["split"]["random"]),
+    ]
 
 
 def _useful(utility: dict[str, Any] | None, made_by: str) -> Answer:
@@ -129,13 +133,16 @@ def _alike(fidelity: dict[str, Any]) -> Answer:
     return Answer(question, "fair" if far else "good", verdict, text)
 
 
-def _gives_away(attacks: dict[str, Any]) -> Answer:
+def _gives_away(attacks: dict[str, Any], random: bool) -> Answer:
     question, count, signs = "Does it give anyone away?", len(attacks["attacks"]), attacks["signs"]
     if not count:
         return Answer(question, "fair", "Not measured", attacks["caveat"])
     if signs:
         tried = f"{len(signs)} of {count} attacks found a sign"
-        return Answer(question, "bad", tried, f"Signs that the release remembers training rows: {', '.join(signs)}.")
+        text = f"Signs that the release remembers training rows: {', '.join(signs)}."
+        if not random:
+            text += " Training and holdout rows were not divided at random, which by itself can make such signs."
+        return Answer(question, "bad", tried, text)
     return Answer(question, "good", f"No sign in {count} attacks", attacks["caveat"])
 
 
