@@ -1,4 +1,4 @@
-"""What a model loses when it learns from a release of Adult instead of from the rows: AUC of LightGBM on held-out rows."""
+"""What a model loses when it learns from a release of Adult instead of from the rows: AUC on held-out rows."""
 
 import os
 import statistics

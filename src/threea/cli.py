@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from threea import cli_evaluate
+from threea import cli_evaluate, terminal
 from threea.errors import SettingError, ThreeaError
 
 app = typer.Typer(
@@ -35,7 +33,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False) or 0
     except ThreeaError as error:
-        _complain(f"error: {error}")
+        terminal.complain(f"error: {error}")
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = 130
@@ -43,15 +41,17 @@ def main() -> None:
         code = 0
     except Exception as error:
         if hasattr(error, "format_message"):  # how the parser tells of a wrong flag, in every version of it
-            _complain(f"error: {error.format_message()}")
+            terminal.complain(f"error: {error.format_message()}")
             code = 2
         else:
             # Only the kind and the place: the message of a stranger's exception may quote a row.
             frame = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{Path(frame.filename).name}:{frame.lineno}"
-            _complain(f"internal error: {type(error).__name__} at {place}; nothing was written; please report it")
+            terminal.complain(
+                f"internal error: {type(error).__name__} at {place}; nothing was written; please report it"
+            )
     if code == 130:
-        _complain("interrupted: nothing was written; what was charged stays charged")
+        terminal.complain("interrupted: nothing was written; what was charged stays charged")
     sys.exit(code)
 
 
@@ -64,7 +64,7 @@ def demo(
     from threea.publish import check_folder
 
     check_folder(out)
-    _say("Simulated hospital stays: made by code, no real person behind any row.")
+    terminal.say("Simulated hospital stays: made by code, no real person behind any row.")
     _release(
         hospital.stays(),
         out=out,
@@ -74,7 +74,9 @@ def demo(
         unit="patient_id",
         max_rows_per_unit=3,
     )
-    _say("Next, your own table: threea schema DATA --target COL, then threea release DATA --schema schema.toml ...")
+    terminal.say(
+        "Next, your own table: threea schema DATA --target COL, then threea release DATA --schema schema.toml ..."
+    )
 
 
 @app.command()
@@ -95,7 +97,7 @@ def schema(
     except OSError as error:
         out.unlink(missing_ok=True)
         raise SettingError(f"out ({out}) cannot be written: {error.strerror}; choose another place") from None
-    _say(f"{out}: a draft. Replace what was read from the rows by what is public, then set confirmed = true.")
+    terminal.say(f"{out}: a draft. Replace what was read from the rows by what is public, then set confirmed = true.")
 
 
 @app.command()
@@ -138,8 +140,8 @@ def release(
         data,
         out=out,
         form=format,
-        epsilon=_number("epsilon", epsilon),
-        delta=_number("delta", delta),
+        epsilon=terminal.number("epsilon", epsilon),
+        delta=terminal.number("delta", delta),
         schema=described,
         target=target,
         adjacency=adjacency,
@@ -173,8 +175,8 @@ def ledger(
             raise SettingError(f"dataset ({dataset}) is not in ledger {file}")
         for entry in found:
             cap = "no cap" if entry.cap is None else f"cap {entry.cap:g}, left {max(entry.cap - entry.spent, 0):g}"
-            _say(f"{entry.name}: epsilon {entry.spent:g} spent, delta {entry.delta:g}; {cap}")
-            _table(
+            terminal.say(f"{entry.name}: epsilon {entry.spent:g} spent, delta {entry.delta:g}; {cap}")
+            terminal.table(
                 ["release", "time", "recipe", "epsilon", "delta", "answers"],
                 [
                     [
@@ -201,7 +203,7 @@ def recipes() -> None:
     for name, recipe in RECIPES.items():
         settings = ", ".join(f"{field.name}={field.default}" for field in dataclasses.fields(recipe))
         rows.append([name + (" (default)" if name == DEFAULT else ""), str(recipe.guarantee), recipe.summary, settings])
-    _table(["recipe", "guarantee", "what it does", "settings"], rows)
+    terminal.table(["recipe", "guarantee", "what it does", "settings"], rows)
 
 
 cli_evaluate.register(app)
@@ -222,7 +224,6 @@ def _release(
     **opening: Any,
 ) -> None:
     """Check everything that needs no rows, open the table, show the plan, spend, write."""
-    from threea.anonymize.opening import open_table
     from threea.budget import Budget
     from threea.publish import check_folder, check_format, write
     from threea.recipes import DEFAULT
@@ -233,24 +234,28 @@ def _release(
     budget = Budget(epsilon, delta, adjacency)  # type: ignore[arg-type]
     chosen = make_recipe(recipe or DEFAULT, settings)
     chosen.check_rows(rows)
-    with _progress("Opening the table"):
+    with terminal.progress("Opening the table"):
         table = open_table(data, budget=budget, **opening)
         plan = chosen.plan(table)
     if opening.get("ledger") is None:
-        _say("No --ledger given: this spending is in the certificate, but no cap will remember it.")
+        terminal.say("No --ledger given: this spending is in the certificate, but no cap will remember it.")
     _show_plan(chosen.name, plan, _expected(data))
-    with _progress("Asking through the door"):
+    with terminal.progress("Asking through the door"):
         made = chosen.run(table, rows=rows, seed=seed, plan=plan)
-    with _progress("Writing synthetic rows", total=made.rows) as advance:
+    with terminal.progress("Writing synthetic rows", total=made.rows) as advance:
         files = write(made, out, form, advance)
-    _say(f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows at epsilon {epsilon:g}, delta {delta:g}. Files:")
+    terminal.say(
+        f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows at epsilon {epsilon:g}, delta {delta:g}. Files:"
+    )
     for file in files:
-        _say(f"  {file}")
+        terminal.say(f"  {file}")
 
 
 def _show_plan(recipe: str, plan: Any, expected: str) -> None:
     budget = plan.budget
-    _say(f"Plan of {recipe}: epsilon {budget.epsilon:g}, delta {budget.delta:g}, {budget.adjacency}; {expected}.")
+    terminal.say(
+        f"Plan of {recipe}: epsilon {budget.epsilon:g}, delta {budget.delta:g}, {budget.adjacency}; {expected}."
+    )
     rows = [
         [
             line.name,
@@ -260,7 +265,7 @@ def _show_plan(recipe: str, plan: Any, expected: str) -> None:
         ]
         for line in plan.lines
     ]
-    _table(["question", "share of budget", "event", ""], rows)
+    terminal.table(["question", "share of budget", "event", ""], rows)
 
 
 def _expected(data: Any) -> str:
@@ -274,52 +279,8 @@ def _expected(data: Any) -> str:
     return "a few seconds" if seconds < 10 else f"about {max(round(seconds / 60), 1)} min"
 
 
-def _number(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise SettingError(f"{name} ({text}) must be a number") from None
-
-
 def _settings(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         if "=" not in pair:
             raise SettingError(f"--set ({pair}) must be key=value")
     return dict(pair.split("=", 1) for pair in pairs)
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-
-
-def _complain(line: str) -> None:
-    sys.stderr.write(" ".join(line.split()) + "\n")
-
-
-def _table(head: list[str], rows: list[list[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    # Piped, a table is as wide as it needs to be: scripts read it.
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200).print(table)
-
-
-@contextmanager
-def _progress(what: str, total: int | None = None) -> Iterator[Any]:
-    """Show progress on a terminal; be quiet elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done: progress.update(task, completed=done)

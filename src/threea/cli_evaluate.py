@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from threea import terminal
 from threea.errors import SettingError
 
 VIOLATED = 1
@@ -35,25 +36,24 @@ def evaluate(
     ] = None,
 ) -> None:
     """Measure what a release is worth and what it gives away. It reads private rows: its report is for the owner."""
-    from threea.cli import _complain, _progress, _say
     from threea.evaluate.evaluation import check_place, save
     from threea.evaluate.evaluation import evaluate as measure
     from threea.evaluate.evidence import Evidence
     from threea.evaluate.owner_report import NOTICE, answers
 
     folder = check_place(release, out)
-    with _progress("Reading the tables"):
+    with terminal.progress("Reading the tables"):
         evidence = Evidence.load(release, train, holdout)
     with _telling("Evaluating") as tell:
         scores = measure(evidence, progress=tell)
     files = save(scores, evidence, folder)
     for warning in scores["warnings"]:
-        _complain(f"warning: {warning}")
+        terminal.complain(f"warning: {warning}")
     for answer in answers(scores):
-        _say(f"{answer.question} {answer.verdict}. {answer.text}")
-    _say(f"{NOTICE}. Files:")
+        terminal.say(f"{answer.question} {answer.verdict}. {answer.text}")
+    terminal.say(f"{NOTICE}. Files:")
     for file in files:
-        _say(f"  {file}")
+        terminal.say(f"  {file}")
 
 
 def audit(
@@ -66,13 +66,12 @@ def audit(
     ] = None,
 ) -> None:
     """Try to catch a recipe at leaking more than it claims. Exit code 0: not caught, 1: caught."""
-    from threea.cli import _number, _progress, _say
     from threea.evaluate.audit import audit as attack
     from threea.evaluate.audit_pairs import PAIRS
 
-    claimed, apart = _number("epsilon", epsilon), _number("delta", delta)
+    claimed, apart = terminal.number("epsilon", epsilon), terminal.number("delta", delta)
     record = None if out is None else _record(out)
-    with _progress(f"Auditing {recipe}", total=2 * trials * len(PAIRS)) as advance:
+    with terminal.progress(f"Auditing {recipe}", total=2 * trials * len(PAIRS)) as advance:
         result = attack(
             recipe,
             epsilon=claimed,
@@ -86,7 +85,7 @@ def audit(
     if out is not None and record is not None:
         _write_json(result, out)
         record.unlink(missing_ok=True)
-        _say(f"  {out}")
+        terminal.say(f"  {out}")
     if result["violation"]:
         raise typer.Exit(VIOLATED)
 
@@ -107,7 +106,6 @@ def benchmark(
     ] = None,
 ) -> None:
     """Measure recipes on public datasets: a table as JSON, Markdown and HTML."""
-    from threea.cli import _number, _say
     from threea.evaluate.benchmark import benchmark as make
 
     with _telling(f"Measuring {table}", keep=True) as tell:
@@ -117,12 +115,12 @@ def benchmark(
             out=Path(f"{table}.json") if out is None else out,
             datasets=_names(datasets),
             recipes=_names(recipes),
-            epsilon=None if epsilon is None else _number("epsilon", epsilon),
+            epsilon=None if epsilon is None else terminal.number("epsilon", epsilon),
             seeds=seeds,
             progress=tell,
         )
     for file in files:
-        _say(f"  {file}")
+        terminal.say(f"  {file}")
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -161,7 +159,6 @@ def _write_json(result: dict[str, Any], out: Path) -> None:
 
 
 def _show_audit(result: dict[str, Any]) -> None:
-    from threea.cli import _say, _table
 
     best: dict[str, dict[str, Any]] = {}
     for bound in result["bounds"]:
@@ -176,11 +173,15 @@ def _show_audit(result: dict[str, Any]) -> None:
         ]
         for pair, bound in best.items()
     ]
-    _table(["pair", "best statistic", "lower bound", "claimed", ""], rows)
+    terminal.table(["pair", "best statistic", "lower bound", "claimed", ""], rows)
     for failure in result["failures"]:
-        _say(f"{failure['runs']} runs {failure['side']} the target of {failure['pair']} ended in {failure['error']}")
-    _say(f"{result['verdict']}.")
-    _say(f"{result['trials']} runs on each side can show an epsilon of at most {result['could_show']:.3g} directly.")
+        terminal.say(
+            f"{failure['runs']} runs {failure['side']} the target of {failure['pair']} ended in {failure['error']}"
+        )
+    terminal.say(f"{result['verdict']}.")
+    terminal.say(
+        f"{result['trials']} runs on each side can show an epsilon of at most {result['could_show']:.3g} directly."
+    )
 
 
 @contextmanager

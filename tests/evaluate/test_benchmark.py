@@ -100,7 +100,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict:
 def test_every_recipe_is_scored_beside_real_rows(measured: dict) -> None:
     row = measured["datasets"][0]
     assert row["real"]["mean"] > 0.85
-    assert row["recipes"]["independent"]["mean"] > 0.7
+    # Of 60 releases the AUC had mean 0.895 and standard deviation 0.032; the mean of two is below 0.6 by 13 of its
+    # own, a false alarm far under 1e-6.
+    assert row["recipes"]["independent"]["mean"] > 0.6
     assert row["recipes"]["independent"]["seeds"] == 2
     found = row["recipes"]["independent"]
     assert found["mean"] == statistics.fmean(found["by_seed"])
@@ -108,7 +110,7 @@ def test_every_recipe_is_scored_beside_real_rows(measured: dict) -> None:
     assert found["guarantee"] == "proven"
     assert 0.9 < found["accounted_epsilon"] <= 1
     assert found["seconds"] > 0
-    # The noisy count of 450 training rows: its noise is far below 200, with a false alarm under 1e-6.
+    # The noisy count of 450 training rows: its standard deviation is 11, so a false alarm is far under 1e-6.
     assert abs(found["rows"] - 450) < 200
     assert row["training_rows"] == 450
     assert row["delta"] == 1 / 450
@@ -163,7 +165,8 @@ def test_without_a_public_schema_bounds_are_discovered(tmp_path: Path, monkeypat
     monkeypatch.setitem(datasets.LOADERS, "toy", lambda folder: toy(folder, schema=None))
     result = table1(["toy"], ["independent"], epsilon=8.0, seeds=1, data=tmp_path)
     assert result["datasets"][0]["schema"] == "discovered"
-    assert result["datasets"][0]["recipes"]["independent"]["mean"] > 0.6
+    # Of 20 releases the AUC had mean 0.932 and standard deviation 0.011: a false alarm far under 1e-6.
+    assert result["datasets"][0]["recipes"]["independent"]["mean"] > 0.7
 
 
 class Counting:
@@ -282,7 +285,8 @@ def test_mcgen_has_both_scenarios(tmp_path: Path) -> None:
         assert set(line["recipes"]["independent"]) == {"0.5", "1"}
         assert 0 < line["recipes"]["independent"]["1"]["mean"] <= 1
         assert line["recipes"]["broken"]["1"]["error"].startswith("error: ValueError")
-    # Scenario 1 releases the smaller part, 80 of 400 rows; scenario 2 the larger, 320.
+    # Scenario 1 releases the smaller part, 80 of 400 rows; scenario 2 the larger, 320. The counts' standard deviations
+    # are 9 and 8, so a false alarm is far under 1e-6.
     small, large = (result["lines"][place]["recipes"]["independent"]["1"]["rows"] for place in (0, 3))
     assert small < large
     assert [section.title[:10] for section in page(result).sections] == ["Scenario 1", "Scenario 2"]
@@ -367,7 +371,8 @@ def test_our_recipes_run_beside_peers_in_a_process_of_their_own(tmp_path: Path) 
     result = peers(["toy"], ["independent"], seeds=1, data=tmp_path, cache=tmp_path / "cache", methods=[])
     line = result["lines"][-1]
     assert (line["method"], line["ours"]) == ("independent", True)
-    assert line["result"]["mean"] > 0.7
+    # Over nine standard deviations below the mean of 0.895: a false alarm far under 1e-6.
+    assert line["result"]["mean"] > 0.6
     assert line["result"]["peak_memory_mb"] > 10
     assert line["result"]["version"] == threea.__version__
     assert page(result).sections[0].rows[-1][1] == "threea independent"

@@ -1,0 +1,58 @@
+"""What a command says, complains of, shows as a table, or shows as progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from threea.errors import SettingError
+
+
+def number(name: str, text: str) -> float:
+    """Read a number, or refuse it by name and value."""
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"{name} ({text}) must be a number") from None
+
+
+def say(line: str) -> None:
+    """Write a line to standard output."""
+    sys.stdout.write(line + "\n")
+
+
+def complain(line: str) -> None:
+    """Write one line to standard error."""
+    sys.stderr.write(" ".join(line.split()) + "\n")
+
+
+def table(head: list[str], rows: list[list[str]]) -> None:
+    """Write a table to standard output."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in head:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    # Piped, a table is as wide as it needs to be: scripts read it.
+    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200).print(table)
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Any]:
+    """Show progress on a terminal; be quiet elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)
