@@ -224,6 +224,7 @@ def _release(
     **opening: Any,
 ) -> None:
     """Check everything that needs no rows, open the table, show the plan, spend, write."""
+    from threea.anonymize.opening import open_table
     from threea.budget import Budget
     from threea.publish import check_folder, check_format, write
     from threea.recipes import DEFAULT
