@@ -25,6 +25,7 @@ _SOURCE = re.compile(r"<(?:img|a)\b[^>]*\b(?:src|href)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+\s+(.+?)\s*$", re.MULTILINE)
 _TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 _FIGURE = re.compile(r"<!-- (\w+): ([^>]+?) -->\s*([\d.,]+\d)")
+_INCLUDE = re.compile(r"<!-- include (?P<file>\S+) -->.*?<!-- end -->", re.DOTALL)
 _HELP = re.compile(r"^\$ (threea(?: [\w-]+)* --help)$", re.MULTILINE)
 
 
@@ -180,6 +181,24 @@ def wrong_figures(root: Path) -> list[str]:
     return problems
 
 
+def stale_includes(root: Path, *, mend: bool = False) -> list[str]:
+    """Find parts that should be another file's text and are not; or put that text in."""
+    problems = []
+    for path in pages(root):
+        text = path.read_text(encoding="utf-8")
+
+        def fresh(found: re.Match[str]) -> str:
+            included = (root / found["file"]).read_text(encoding="utf-8").strip()
+            return f"<!-- include {found['file']} -->\n\n{included}\n\n<!-- end -->"
+
+        renewed = _INCLUDE.sub(fresh, text)
+        if renewed != text and mend:
+            path.write_text(renewed, encoding="utf-8")
+        elif renewed != text:
+            problems.append(f"{path.relative_to(root)}: not what it includes; run python docs/check.py --mend")
+    return problems
+
+
 def unproven(root: Path) -> list[str]:
     """Find queries, events and doors without a word in docs/proofs."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((root / "docs" / "proofs").glob("*.md")))
@@ -208,10 +227,20 @@ def _to_prove() -> set[str]:
 
 
 def main() -> int:
-    """Check everything; return the exit code."""
+    """Check everything; return the exit code. With `--mend`, first renew what is included from results."""
+    if "--mend" in sys.argv[1:]:
+        stale_includes(ROOT, mend=True)
     problems = [
         problem
-        for check in (broken_links, untested_proofs, unproven, wrong_figures, stale_help, failing_blocks)
+        for check in (
+            broken_links,
+            untested_proofs,
+            unproven,
+            wrong_figures,
+            stale_includes,
+            stale_help,
+            failing_blocks,
+        )
         for problem in check(ROOT)
     ]
     sys.stdout.writelines(f"{problem}\n" for problem in problems)
