@@ -51,7 +51,7 @@ def main() -> None:
                 f"internal error: {type(error).__name__} at {place}; nothing was written; please report it"
             )
     if code == 130:
-        terminal.complain("interrupted: nothing was written; what was charged stays charged")
+        terminal.complain("interrupted: no result was written; what was charged stays charged")
     sys.exit(code)
 
 
@@ -274,8 +274,8 @@ def _expected(data: Any) -> str:
     if not isinstance(data, Path):
         return "a few seconds"
     files = [data] if data.is_file() else list(data.rglob("*.parquet"))
-    # Measured by benchmarks/scale.py: a release reads about 10 MB of Parquet, or 25 MB of CSV, a second.
-    speed = {".parquet": 10e6, ".pq": 10e6}.get(files[0].suffix if files else "", 25e6)
+    # A release reads about 5 MB of Parquet a second (benchmarks/results/scale.json); CSV holds as many rows in more.
+    speed = {".parquet": 5e6, ".pq": 5e6}.get(files[0].suffix if files else "", 25e6)
     seconds = sum(file.stat().st_size for file in files) / speed
     return "a few seconds" if seconds < 10 else f"about {max(round(seconds / 60), 1)} min"
 
