@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from threea import codec
 from threea.anonymize.accountant import Charge
 from threea.anonymize.bounding import check, integer_sum, step_of
-from threea.anonymize.events import Event, Gaussian, Pure, Sampled, Threshold
+from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
 from threea.anonymize.noise import Noise
 from threea.anonymize.query import Answer, Gaps, Query, Stack, Values
 from threea.anonymize.till import Till, Unit
@@ -127,13 +127,13 @@ class PrivateTable:
             RowFunctionError: The query's function failed. The charge stays.
         """
         if isinstance(query, Values):
-            rows = self._rows("discovering categories")
-            return self._values(query, rows, _expect(self._till.pay(charge), Threshold))
-        check(query, l1=isinstance(charge.event, Pure))
-        event = self._till.pay(charge)
-        return self._noisy_sum(
-            query, _expect(event, Gaussian, Pure), self._backend, self._apart(nonnegative=query.nonnegative)
-        )
+            rows, wanted = self._rows("discovering categories"), _expect(charge, Threshold)
+            self._till.pay(charge)
+            return self._values(query, rows, wanted)
+        event = _expect(charge, Gaussian, Pure)
+        check(query, l1=isinstance(event, Pure))
+        self._till.pay(charge)
+        return self._noisy_sum(query, event, self._backend, self._apart(nonnegative=query.nonnegative))
 
     def select(self, scores: Gaps, charge: Charge) -> int:
         """Choose the candidate with the largest score, or one near it.
@@ -152,7 +152,8 @@ class PrivateTable:
         Returns:
             The position of the chosen candidate.
         """
-        event = _expect(self._till.pay(charge), Pure)
+        event = _expect(charge, Pure)
+        self._till.pay(charge)
         stack = Stack(scores.marginals)
         counts = stack.parts(self._exact(stack, self._backend, 1.0, l1=True).astype(np.float64), 0.0)
         distances = [
@@ -184,8 +185,9 @@ class PrivateTable:
         Reference:
             Papernot et al. 2017, Semi-supervised knowledge transfer (PATE).
         """
+        event = _expect(charge, Gaussian)
         self._rows("voting")
-        event = _expect(self._till.pay(charge), Gaussian)
+        self._till.pay(charge)
         rows = len(next(iter(inputs.values())))
         votes = self._votes(teacher, inputs, rows, classes, parts)
         # One teacher's ballot changes at most from one class to another, on every input.
@@ -270,11 +272,7 @@ class PrivateTable:
         from scipy.special import ndtri
 
         bound = self.unit.max_rows
-        spread = (
-            math.sqrt(len(query.columns))
-            * bound
-            * (1 if self.budget.adjacency is Adjacency.ADD_REMOVE else math.sqrt(2))
-        )
+        spread = math.sqrt(len(query.columns)) * bound * self._apart(nonnegative=True)
         step = step_of(spread)
         scale = _rounded_up(event.noise_multiplier * spread / step)
         touched = bound * len(query.columns)
@@ -343,10 +341,11 @@ class SampledTable:
             charge: Which line of which plan pays.
         """
         table = self._table
-        check(query, l1=False)
-        event = _expect(table._till.pay(charge), Sampled)
+        event = _expect(charge, Sampled)
         if event.rate != self.rate:
             raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")
+        check(query, l1=False)
+        table._till.pay(charge)
         # Under replace the accountant knows the pair; the noise is in units of one unit's bound.
         return table._noisy_sum(query, event, self._sample(), apart=1.0)
 
@@ -377,7 +376,9 @@ def _rounded_up(scale: float) -> float:
     return scale * (1 + 2.0**-50)
 
 
-def _expect(event: Event, *kinds: type[Any]) -> Any:
+def _expect(charge: Charge, *kinds: type[Any]) -> Any:
+    """Return the event that a charge pays for, or refuse it before it is paid."""
+    event = charge.event
     if not isinstance(event, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise SettingError(f"the charge pays for a {type(event).__name__} event; this needs {wanted}")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threea.anonymize.accountant import Charge, Line, Plan
-from threea.anonymize.events import Event, NonPrivate, to_json
+from threea.anonymize.events import NonPrivate, to_json
 from threea.anonymize.ledger import Ledger
 from threea.budget import Budget
 from threea.errors import BudgetRefused, SettingError
@@ -51,8 +51,8 @@ class Till:
         self._asked: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
 
-    def pay(self, charge: Charge) -> Event:
-        """Reserve the charge's plan if need be, log the charge, and return the event it pays for."""
+    def pay(self, charge: Charge) -> None:
+        """Reserve the charge's plan if need be, and log the charge; only then may its answer be made."""
         with self._lock:
             # By identity: an equal plan made for a second release is to be paid again.
             release = next((number for plan, number, _ in self._releases if plan is charge.plan), None)
@@ -67,7 +67,6 @@ class Till:
                     remedy="make another plan",
                 )
             self.ledger.charge(release, charge.name)
-        return charge.event
 
     def _reserve(self, plan: Plan) -> str:
         if plan.budget.adjacency is not self.budget.adjacency:
