@@ -174,7 +174,7 @@ def wrong_figures(root: Path) -> list[str]:
         for name, keys, shown in _FIGURE.findall(path.read_text(encoding="utf-8")):
             found = json.loads((root / "benchmarks" / "results" / f"{name}.json").read_text())["results"]
             for key in keys.split("."):
-                found = found[key]
+                found = found[int(key) if isinstance(found, list) else key]
             decimals = len(shown.partition(".")[2])
             if f"{found:.{decimals}f}" != shown:
                 problems.append(f"{path.relative_to(root)}: {shown} should be {found:.{decimals}f} ({name}: {keys})")
