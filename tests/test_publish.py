@@ -191,10 +191,10 @@ def test_a_full_disk_leaves_nothing_behind(
 def test_no_room_for_the_first_file_leaves_nothing_behind(
     release: threea.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(**_: Any) -> str:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("tempfile.mkdtemp", full)
+    monkeypatch.setattr("pathlib.Path.mkdir", full)
     assert "No space left on device" in refused(release, tmp_path / "out")
     assert not list(tmp_path.iterdir())
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -78,17 +78,18 @@ def write(
     """
     check_format(form)
     folder = check_folder(out)
-    staging = problem = None
+    # Named before it is made: an interrupt at any moment finds it.
+    staging = folder.absolute().parent / f".{folder.name[:100]}-{secrets.token_hex(8)}"
+    problem = None
     try:
-        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name[:100]}-", dir=folder.absolute().parent))
+        staging.mkdir(mode=0o700)
         _fill(release, staging, form, progress)
         staging.chmod(0o755)
         staging.rename(folder)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     finally:
-        if staging:
-            shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
     if problem:
         raise SettingError(f"out ({folder}) cannot be written: {problem}; make room or choose another place")
     return sorted(folder.iterdir())
