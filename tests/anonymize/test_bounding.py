@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 
 from threea.anonymize import bounding
 from threea.anonymize.bounding import BITS, check, integer_sum, step_of
-from threea.anonymize.query import Count, Features, Grouped, Marginal, Stack
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Rows, Stack
 from threea.cells import Categories
 from threea.errors import SettingError
 
@@ -25,7 +25,7 @@ def summed(vectors, *, l2=1.0, l1=math.inf, nonnegative=False, by_l1=False):
         function=lambda chunk: vectors, columns=(), shape=vectors.shape[1:], l2=l2, l1=l1, nonnegative=nonnegative
     )
     step = step_of(l1 if by_l1 else l2)
-    return integer_sum(query, {}, len(vectors), step=step, l1=by_l1), step
+    return integer_sum(query, Rows({}, len(vectors)), step=step, l1=by_l1), step
 
 
 @given(BOUNDS)
@@ -85,7 +85,7 @@ def test_negative_numbers_become_zero_where_none_are_declared():
 def test_counts_stay_whole():
     query = Stack((Count(), Marginal((Categories(column="c", count=2, missing=True),))))
     step = step_of(query.l2)
-    whole = integer_sum(query, {"c": np.array([0, 1, 1, -1, 7])}, 5, step=step, l1=False)
+    whole = integer_sum(query, Rows({"c": np.array([0, 1, 1, -1, 7])}, 5), step=step, l1=False)
     assert (whole * step).tolist() == [5.0, 1.0, 2.0, 2.0]
 
 
@@ -95,7 +95,7 @@ def test_rows_in_no_group_add_nothing():
         Features(function=lambda chunk: np.full((3, 1), 0.5), columns=(), shape=(1,), l2=1.0),
     )
     step = step_of(1.0)
-    whole = integer_sum(query, {"c": np.array([1, -1, 1])}, 3, step=step, l1=False)
+    whole = integer_sum(query, Rows({"c": np.array([1, -1, 1])}, 3), step=step, l1=False)
     assert (whole * step).tolist() == [0.0, 1.0]
 
 
@@ -109,7 +109,7 @@ def test_blocks_do_not_change_the_sum(monkeypatch, groups):
     sums = []
     for block in (1, 13, 1 << 22):
         monkeypatch.setattr(bounding, "_BLOCK", block)
-        sums.append(integer_sum(query, {"c": group}, 50, step=step_of(1.0), l1=False).tolist())
+        sums.append(integer_sum(query, Rows({"c": group}, 50), step=step_of(1.0), l1=False).tolist())
     assert sums[0] == sums[1] == sums[2]
 
 

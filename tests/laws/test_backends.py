@@ -27,7 +27,7 @@ from threea.anonymize import query as queries
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.bounding import _SHRINK, BITS, integer_sum, step_of
 from threea.anonymize.opening import _fingerprint, open_table
-from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Stack
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
 from threea.backends import base, open_backend
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
@@ -164,7 +164,7 @@ def integers(backend: Any, query: Query, *, l1: bool) -> Any:
     step = step_of(query.l1 if l1 else query.l2)
 
     def row_sum(batch: pa.RecordBatch) -> Any:
-        return integer_sum(query, codec.encode(batch, SCHEMA), batch.num_rows, step=step, l1=l1)
+        return integer_sum(query, Rows(codec.encode(batch, SCHEMA), batch.num_rows), step=step, l1=l1)
 
     return backend.sum(row_sum, query.columns)
 
@@ -234,7 +234,7 @@ def test_any_rows_cut_anywhere_have_the_same_sum(kind: type, data: st.DataObject
     step = step_of(query.l2)
 
     def row_sum(batch: pa.RecordBatch) -> Any:
-        return integer_sum(query, codec.encode(batch, NASTY_SCHEMA), batch.num_rows, step=step, l1=False)
+        return integer_sum(query, Rows(codec.encode(batch, NASTY_SCHEMA), batch.num_rows), step=step, l1=False)
 
     parts = MemoryBackend(recut(table.take(order), cuts))
     np.testing.assert_array_equal(parts.sum(row_sum, query.columns), MemoryBackend(table).sum(row_sum, query.columns))
@@ -264,8 +264,8 @@ def test_a_row_adds_the_same_wherever_its_numbers_lie_in_memory() -> None:
                 function=lambda chunk: np.asfortranarray(vectors[chunk["row"]]), columns=(), shape=(50,), l2=bound
             )
             rows, step = np.array([row, row + 1]), step_of(bound)
-            together = integer_sum(query, {"row": rows}, 2, step=step, l1=False)
-            apart = sum(integer_sum(query, {"row": one}, 1, step=step, l1=False) for one in rows[:, None])
+            together = integer_sum(query, Rows({"row": rows}, 2), step=step, l1=False)
+            apart = sum(integer_sum(query, Rows({"row": one}, 1), step=step, l1=False) for one in rows[:, None])
             np.testing.assert_array_equal(together, apart)
 
 

@@ -21,7 +21,7 @@ from threea.anonymize.bounding import integer_sum, step_of
 from threea.anonymize.door import _SCORE_STEP
 from threea.anonymize.events import Gaussian, Pure, Sampled
 from threea.anonymize.noise import SMOOTHING, SecureNoise
-from threea.anonymize.query import Gaps, Grouped, Marginal, Query, Stack
+from threea.anonymize.query import Gaps, Grouped, Marginal, Query, Rows, Stack
 from threea.budget import Adjacency
 from threea.testing import SilentNoise
 
@@ -168,7 +168,7 @@ def test_a_person_moves_the_sum_by_at_most_max_rows_bounds(kind, data, max_rows)
 def test_one_row_alone_is_within_the_bound(kind, data, row, l1):
     query, norm = data.draw(QUERIES[kind]), "l1" if l1 else "l2"
     step = step_of(query.l1 if l1 else query.l2)
-    sums = integer_sum(query, codec.encode(arrow([row]), SCHEMA), 1, step=step, l1=l1)
+    sums = integer_sum(query, Rows(codec.encode(arrow([row]), SCHEMA), 1), step=step, l1=l1)
     assert sums.shape == (query.size,)
     assert moved(np.zeros_like(sums), sums, norm) <= bound(query, norm) / Fraction(step) ** (1 if l1 else 2)
     if query.nonnegative:
@@ -315,7 +315,7 @@ def test_the_sum_is_the_same_however_the_rows_are_cut_and_ordered(kind, data, ro
     step = step_of(query.l1 if l1 else query.l2)
 
     def summed(part):
-        return integer_sum(query, codec.encode(arrow(part), SCHEMA), len(part), step=step, l1=l1)
+        return integer_sum(query, Rows(codec.encode(arrow(part), SCHEMA), len(part)), step=step, l1=l1)
 
     cut = data.draw(st.integers(0, len(rows)))
     shuffled = data.draw(st.permutations(rows))

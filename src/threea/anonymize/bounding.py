@@ -10,9 +10,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.query import Dense, Grouped, OneHot, Query, Stack
+from threea.anonymize.query import Dense, Exact, Grouped, OneHot, Query, Rows, Stack
 from threea.errors import SettingError
-from threea.schema import Chunk
 
 BITS = 30
 """A row's contribution is at most 2**BITS grid steps long, so int64 holds the sum of 2**(62 - BITS) rows."""
@@ -51,7 +50,7 @@ def check(query: Query, *, l1: bool) -> None:
         raise SettingError(f"a row's vector must have at most {MOST_NUMBERS} numbers")
 
 
-def integer_sum(query: Query, chunk: Chunk, rows: int, *, step: float, l1: bool) -> NDArray[np.int64]:
+def integer_sum(query: Query, rows: Rows, *, step: float, l1: bool) -> NDArray[np.int64]:
     """Return the sum of the chunk's clipped contributions, in grid steps.
 
     Guarantees:
@@ -59,32 +58,33 @@ def integer_sum(query: Query, chunk: Chunk, rows: int, *, step: float, l1: bool)
         - The sum over a table is the same however it is cut into chunks.
     """
     if isinstance(query, Stack):
-        return np.concatenate([integer_sum(part, chunk, rows, step=step, l1=l1) for part in query.queries])
+        return np.concatenate([integer_sum(part, rows, step=step, l1=l1) for part in query.queries])
+    if isinstance(query, Exact):
+        return query.total(rows, step)
     if isinstance(query, Grouped):
-        group = query.by.index(chunk[query.by.column])
-        return _sum_by_group(query.query, chunk, rows, group, query.by.size, step, l1)
+        group = rows.index(query.by).astype(np.int64)
+        return _sum_by_group(query.query, rows, group, query.by.size, step, l1)
     assert isinstance(query, OneHot | Dense)
-    return _sum_by_group(query, chunk, rows, np.zeros(rows, np.int64), 1, step, l1)
+    return _sum_by_group(query, rows, np.zeros(rows.count, np.int64), 1, step, l1)
 
 
 def _sum_by_group(
     query: OneHot | Dense,
-    chunk: Chunk,
-    rows: int,
+    rows: Rows,
     group: NDArray[np.int64],
     groups: int,
     step: float,
     l1: bool,
 ) -> NDArray[np.int64]:
     if isinstance(query, OneHot):
-        cell = query.cell(chunk, rows)
+        cell = query.cell(rows)
         inside = (cell >= 0) & (cell < query.size) & (group >= 0)
         counts = np.bincount(group[inside] * query.size + cell[inside], minlength=groups * query.size)
         return counts.astype(np.int64) * int(1 / step)
     total = np.zeros((groups, query.size), np.int64)
     with np.errstate(all="ignore"):
-        vectors = query.contributions(chunk, rows)
-        for start in range(0, rows, max(1, _BLOCK // query.size)):
+        vectors = query.contributions(rows)
+        for start in range(0, rows.count, max(1, _BLOCK // query.size)):
             block = slice(start, start + max(1, _BLOCK // query.size))
             whole = _whole(vectors[block], query, step, l1)
             inside = group[block] >= 0

@@ -21,8 +21,9 @@ from threea import codec
 from threea.anonymize.accountant import Charge
 from threea.anonymize.bounding import check, integer_sum, step_of
 from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
+from threea.anonymize.memory import Memory
 from threea.anonymize.noise import Noise
-from threea.anonymize.query import Answer, Gaps, Query, Stack, Values
+from threea.anonymize.query import Answer, Gaps, Query, Rows, Stack, Values
 from threea.anonymize.till import Till, Unit
 from threea.anonymize.watch import Watch
 from threea.backends import Backend, RowBackend
@@ -55,6 +56,7 @@ class PrivateTable:
         "_accept_unproven",
         "_backend",
         "_key",
+        "_memory",
         "_noise",
         "_restore",
         "_schema",
@@ -77,6 +79,7 @@ class PrivateTable:
         self._backend, self._till, self._noise, self._key = backend, till, noise, key
         self._accept_unproven, self._restore = accept_unproven, restore
         self._schema, self._unit = schema, unit
+        self._memory = Memory()
 
     @property
     def schema(self) -> Schema:
@@ -135,7 +138,7 @@ class PrivateTable:
         self._till.pay(charge)
         return self._noisy_sum(query, event, self._backend, self._apart(nonnegative=query.nonnegative))
 
-    def select(self, scores: Gaps, charge: Charge) -> int:
+    def select(self, scores: Gaps, charge: Charge, among: Sequence[int] | None = None) -> int:
         """Choose the candidate with the largest score, or one near it.
 
         Guarantees:
@@ -148,20 +151,19 @@ class PrivateTable:
         Args:
             scores: The candidates and how to score them.
             charge: Which line of which plan pays.
+            among: Positions of the candidates that may be chosen; all by default.
 
         Returns:
             The position of the chosen candidate.
         """
         event = _expect(charge, Pure)
+        eligible = list(range(len(scores.marginals)) if among is None else among)
+        if not eligible or not all(0 <= position < len(scores.marginals) for position in eligible):
+            raise SettingError(f"a choice needs candidates; positions must be from 0 to {len(scores.marginals) - 1}")
         self._till.pay(charge)
-        stack = Stack(scores.marginals)
-        counts = stack.parts(self._exact(stack, self._backend, 1.0, l1=True).astype(np.float64), 0.0)
-        distances = [
-            np.abs(np.round(answer.value.ravel() / _SCORE_STEP) - np.round(np.array(expected) / _SCORE_STEP)).sum()
-            for answer, expected in zip(counts, scores.expected, strict=True)
-        ]
         moved = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1) / _SCORE_STEP
-        return self._noise.choose(np.array(distances).astype(np.int64), scale=_rounded_up(2 * moved / event.epsilon))
+        found = self._memory.scores(scores, lambda: self._scores(scores))[eligible]
+        return eligible[self._noise.choose(found, scale=_rounded_up(2 * moved / event.epsilon))]
 
     def vote(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int, charge: Charge) -> Answer:
         """Split the rows into disjoint parts, train a teacher on each, and count their votes on public inputs.
@@ -255,17 +257,40 @@ class PrivateTable:
         parts = query.parts(value, stddev) if isinstance(query, Stack) else ()
         return Answer(value.reshape(query.shape), stddev, parts)
 
+    def _scores(self, scores: Gaps) -> NDArray[np.int64]:
+        """Return the candidates' scores in steps. Private: whoever calls this chooses at random."""
+        stack = Stack(scores.marginals)
+        counts = stack.parts(self._exact(stack, self._backend, 1.0, l1=True).astype(np.float64), 0.0)
+        distances = [
+            np.abs(np.round(answer.value.ravel() / _SCORE_STEP) - np.round(np.ravel(expected) / _SCORE_STEP)).sum()
+            for answer, expected in zip(counts, scores.expected, strict=True)
+        ]
+        handicaps = np.round(np.array(scores.handicaps or [0.0] * len(distances)) / _SCORE_STEP)
+        return np.array(distances).astype(np.int64) - handicaps.astype(np.int64)
+
     def _exact(self, query: Query, backend: Backend, step: float, *, l1: bool) -> NDArray[np.int64]:
         """Sum over the rows. Private: whoever calls this adds noise."""
-        watch = Watch(type(query).__name__)
+        watch, nothing = Watch(type(query).__name__), np.zeros(query.size, np.int64)
+        memory = self._memory if backend is self._backend and isinstance(backend, RowBackend) else Memory(0)
+        known = memory.recall(query.keys or ())
+        if known is not None:
+            parts = (watch.over(partial(integer_sum, query, rows, step=step, l1=l1), nothing) for rows in known)
+            return watch.end(lambda: sum(parts, nothing))
+        lesson = memory.lesson(query.keys or ())
 
         def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
             def act() -> NDArray[np.int64]:
-                return integer_sum(query, codec.encode(batch, self.schema), batch.num_rows, step=step, l1=l1)
+                rows = Rows(codec.encode(batch, self.schema), batch.num_rows)
+                total = integer_sum(query, rows, step=step, l1=l1)
+                if lesson.fits:
+                    lesson.add(rows)
+                return total
 
-            return watch.over(act, np.zeros(query.size, np.int64))
+            return watch.over(act, nothing)
 
-        return watch.end(partial(backend.sum, row_sum, query.columns))
+        total = watch.end(partial(backend.sum, row_sum, query.columns))
+        memory.learn(lesson)
+        return total
 
     def _values(self, query: Values, backend: RowBackend, event: Threshold) -> dict[str, dict[str, float]]:
         """Count values, drop those of one unit's size unseen, add noise, and show what exceeds the threshold."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,32 @@ class Answer:
     parts: tuple[Answer, ...] = ()
 
 
+class Rows:
+    """A chunk of encoded rows. What queries work out row by row is remembered, for the next query to use.
+
+    Args:
+        values: Encoded columns by name.
+        count: How many rows.
+    """
+
+    __slots__ = ("count", "remembered", "values")
+
+    def __init__(self, values: Chunk, count: int) -> None:
+        self.values, self.count = values, count
+        self.remembered: dict[Hashable, NDArray[Any]] = {}
+
+    def index(self, cells: Cells) -> NDArray[Any]:
+        """Return each row's cell, -1 for none, in as few bytes as will do."""
+        small = np.min_scalar_type(-max(cells.size, 1))
+        return self.remember(cells, lambda: cells.index(self.values[cells.column]).astype(small))
+
+    def remember(self, key: Hashable, work_out: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """Return what was worked out under a key, or work it out now. It must be a function of each row alone."""
+        if key not in self.remembered:
+            self.remembered[key] = work_out()
+        return self.remembered[key]
+
+
 class Query(ABC):
     """A bounded function of one row.
 
@@ -44,6 +71,7 @@ class Query(ABC):
         l2: Bound on the L2 norm of one row's contribution.
         l1: Bound on its L1 norm.
         nonnegative: Whether contributions are never negative, so that two of them cannot point apart.
+        keys: What it takes from `Rows.remembered`, if it needs nothing else of the rows.
     """
 
     columns: tuple[str, ...]
@@ -51,6 +79,7 @@ class Query(ABC):
     l2: float
     l1: float
     nonnegative: bool
+    keys: tuple[Hashable, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -65,7 +94,7 @@ class OneHot(Query):
     nonnegative = True
 
     @abstractmethod
-    def cell(self, chunk: Chunk, rows: int) -> NDArray[np.int64]:
+    def cell(self, rows: Rows) -> NDArray[np.int64]:
         """Return for each row the position of the number that it adds to, -1 for none."""
 
 
@@ -73,8 +102,21 @@ class Dense(Query):
     """A query in which each row adds a vector."""
 
     @abstractmethod
-    def contributions(self, chunk: Chunk, rows: int) -> NDArray[np.float64]:
+    def contributions(self, rows: Rows) -> NDArray[np.float64]:
         """Return one vector per row, shape (rows, size), before clipping."""
+
+
+class Exact(Query):
+    """A query that adds its rows' contributions up itself, exactly and within its bound."""
+
+    l1 = math.inf
+
+    @abstractmethod
+    def total(self, rows: Rows, step: float) -> NDArray[np.int64]:
+        """Return the sum over the rows, flat, in grid steps.
+
+        Each row adds a vector of whole numbers, of L2 norm at most ``l2 / step``, that depends on this row alone.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +126,9 @@ class Count(OneHot):
     columns = ()
     shape = ()
 
-    def cell(self, chunk: Chunk, rows: int) -> NDArray[np.int64]:
+    def cell(self, rows: Rows) -> NDArray[np.int64]:
         """Put every row in the one cell."""
-        return np.zeros(rows, np.int64)
+        return np.zeros(rows.count, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +151,19 @@ class Marginal(OneHot):
         """One axis per column."""
         return tuple(cells.size for cells in self.cells)
 
-    def cell(self, chunk: Chunk, rows: int) -> NDArray[np.int64]:
+    @property
+    def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+        """Cells say it all."""
+        return self.cells
+
+    def cell(self, rows: Rows) -> NDArray[np.int64]:
         """Number the combinations as NumPy does; a row that lacks a cell in any column adds nothing."""
-        flat = np.zeros(rows, np.int64)
-        inside = np.ones(rows, np.bool_)
+        flat = np.zeros(rows.count, np.int64)
+        inside = np.ones(rows.count, np.bool_)
         for cells in self.cells:
-            index = cells.index(chunk[cells.column])
-            flat = flat * cells.size + index
+            index = rows.index(cells)
+            flat *= cells.size
+            flat += index
             inside &= index >= 0
         return np.where(inside, flat, -1)
 
@@ -158,9 +206,9 @@ class Moments(Dense):
         """Every number is within [-1, 1]."""
         return float(self.size)
 
-    def contributions(self, chunk: Chunk, rows: int) -> NDArray[np.float64]:
+    def contributions(self, rows: Rows) -> NDArray[np.float64]:
         """Scale, then multiply."""
-        scaled = np.column_stack([_scaled(chunk[column.name], column) for column in self.numbers])
+        scaled = np.column_stack([_scaled(rows.values[column.name], column) for column in self.numbers])
         if self.order == 1:
             return scaled
         left, right = np.triu_indices(len(self.numbers))
@@ -198,9 +246,9 @@ class Features(Dense):
         if not (math.isfinite(self.l2) and self.l2 > 0 and self.l1 > 0):
             raise SettingError(f"bounds l2 ({self.l2}) and l1 ({self.l1}) must be > 0, l2 finite")
 
-    def contributions(self, chunk: Chunk, rows: int) -> NDArray[np.float64]:
+    def contributions(self, rows: Rows) -> NDArray[np.float64]:
         """Apply the function."""
-        return np.asarray(self.function(chunk), dtype=np.float64).reshape(rows, self.size)
+        return np.asarray(self.function(rows.values), dtype=np.float64).reshape(rows.count, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +328,16 @@ class Stack(Query):
         """If all queries are."""
         return all(query.nonnegative for query in self.queries)
 
+    @property
+    def keys(self) -> tuple[Hashable, ...] | None:  # type: ignore[override]
+        """All that any query takes, if none needs anything else."""
+        keys: dict[Hashable, None] = {}
+        for query in self.queries:
+            if query.keys is None:
+                return None
+            keys.update(dict.fromkeys(query.keys))
+        return tuple(keys)
+
     def parts(self, value: NDArray[np.float64], stddev: float) -> tuple[Answer, ...]:
         """Cut a flat answer into the queries' answers."""
         ends = np.cumsum([0, *(query.size for query in self.queries)])
@@ -302,22 +360,27 @@ class Values:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Gaps:
     """Scores for a private choice: how far each marginal is from what is expected, in rows (L1 distance).
 
     Args:
         marginals: The candidates.
-        expected: For each candidate, the counts that a model expects, flattened.
+        expected: For each candidate, the counts that a model expects, of its marginal's size.
+        handicaps: What to take off each candidate's score; nothing by default.
     """
 
     marginals: tuple[Marginal, ...]
-    expected: tuple[tuple[float, ...], ...]
+    expected: tuple[NDArray[np.float64], ...]
+    handicaps: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         sizes = [marginal.size for marginal in self.marginals]
-        if not sizes or [len(counts) for counts in self.expected] != sizes:
+        if not sizes or [np.size(counts) for counts in self.expected] != sizes:
             raise SettingError("each marginal needs as many expected counts as it has cells")
+        if len(self.handicaps) not in (0, len(sizes)):
+            raise SettingError("each marginal needs a handicap, or none has one")
         # Beyond this, a float no longer tells a score from the score with one row more.
-        if any(not math.fsum(map(abs, counts)) < 2.0**42 for counts in self.expected):
-            raise SettingError("expected counts must add up to less than 2**42")
+        sums = [float(np.abs(counts).sum()) for counts in self.expected]
+        if any(not abs(number) < 2.0**42 for number in (*sums, *self.handicaps)):
+            raise SettingError("expected counts and handicaps must add up to less than 2**42")

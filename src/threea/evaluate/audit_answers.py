@@ -9,7 +9,7 @@ test there is (Neyman and Pearson 1933), even when later questions depend on ear
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,14 +109,17 @@ class AuditedTable(PrivateTable):
             self._note(answer, left, right, laplace=laplace)
         return answer
 
-    def select(self, scores: Gaps, charge: Charge) -> int:
+    def select(self, scores: Gaps, charge: Charge, among: Sequence[int] | None = None) -> int:
         """Choose as the door does."""
-        choice = super().select(scores, charge)
+        eligible = list(range(len(scores.marginals)) if among is None else among)
+        choice = super().select(scores, charge, eligible)
         self._note_plan(charge)
         assert isinstance(charge.event, Pure)
         moved = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
-        left, right = (_log_chances(self._distances(scores, side), 2 * moved / charge.event.epsilon) for side in (0, 1))
-        self._tape.ratio += float(right[choice] - left[choice])
+        left, right = (
+            _log_chances(self._scored(scores, side)[eligible], 2 * moved / charge.event.epsilon) for side in (0, 1)
+        )
+        self._tape.ratio += float((right - left)[eligible.index(choice)])
         self._tape.numbers += 1
         return choice
 
@@ -181,15 +184,15 @@ class AuditedTable(PrivateTable):
             exact = [np.array([float(side[word]) for word in counts]) for side in (left, right)]
             self._note(Answer(value, stddev), *exact)
 
-    def _distances(self, scores: Gaps, side: int) -> Vector:
+    def _scored(self, scores: Gaps, side: int) -> Vector:
         stack = Stack(scores.marginals)
         exact = stack.parts(self._sides.sums(self, stack, l1=True)[side], 0.0)
-        return np.array(
-            [
-                np.abs(part.value.ravel() - np.array(expected)).sum()
-                for part, expected in zip(exact, scores.expected, strict=True)
-            ]
-        )
+        distances = [
+            np.abs(part.value.ravel() - np.ravel(expected)).sum()
+            for part, expected in zip(exact, scores.expected, strict=True)
+        ]
+        scored: Vector = np.array(distances) - np.array(scores.handicaps or [0.0] * len(distances))
+        return scored
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,95 @@
+"""What the door worked out about its rows and may need again: their cells, their scores. It never leaves the door.
+
+A recipe asks many questions about the same cells. Reading and encoding the rows again for each would take most of its
+time, so their cell numbers are kept, in a byte or two each, as long as they fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.query import Gaps, Rows
+
+MOST_BYTES = 1 << 30
+
+
+class Lesson:
+    """What one pass over the rows worked out, as long as it fits.
+
+    Args:
+        keys: What of it to keep.
+        room: How many bytes it may take.
+    """
+
+    def __init__(self, keys: tuple[Hashable, ...], room: int) -> None:
+        self.keys, self._room = keys, room if keys else -1
+        self.chunks: list[Rows] = []
+
+    def add(self, rows: Rows) -> None:
+        """Keep what a chunk's rows have under the keys, and nothing else of them."""
+        self._room -= sum(rows.remembered[key].nbytes for key in self.keys)
+        if self.fits:
+            kept = Rows({}, rows.count)
+            kept.remembered = {key: rows.remembered[key] for key in self.keys}
+            self.chunks.append(kept)
+        else:
+            self.chunks.clear()
+
+    @property
+    def fits(self) -> bool:
+        """Whether all chunks so far were kept."""
+        return self._room >= 0
+
+
+class Memory:
+    """Chunks of rows by what was worked out about them.
+
+    Args:
+        most_bytes: How much to keep; beyond that rows are read again.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._chunks: list[Rows] = []
+        self._scored: tuple[Gaps | None, NDArray[np.int64]] = None, np.zeros(0, np.int64)
+
+    def recall(self, keys: tuple[Hashable, ...]) -> list[Rows] | None:
+        """Return all rows, chunk by chunk, if everything under these keys is known."""
+        known = self._chunks and keys and all(key in self._chunks[0].remembered for key in keys)
+        return self._chunks if known else None
+
+    def lesson(self, keys: tuple[Hashable, ...]) -> Lesson:
+        """Return an empty lesson for the room that is left."""
+        return Lesson(keys, self._most - _size(self._chunks))
+
+    def learn(self, lesson: Lesson) -> None:
+        """Keep a lesson from a whole pass."""
+        if not lesson.fits:
+            return
+        if [chunk.count for chunk in self._chunks] != [chunk.count for chunk in lesson.chunks]:
+            self._chunks = lesson.chunks
+            return
+        for known, new in zip(self._chunks, lesson.chunks, strict=True):
+            known.remembered.update(new.remembered)
+
+    def scores(self, gaps: Gaps, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the exact scores of these candidates, the last ones asked about being known."""
+        if self._scored[0] is not gaps:
+            self._scored = gaps, work_out()
+        return self._scored[1]
+
+    def __repr__(self) -> str:
+        return "Memory()"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: what is known of rows leaves by the door only."""
+        raise TypeError("what the door remembers cannot be copied or pickled")
+
+
+def _size(chunks: Iterable[Rows]) -> int:
+    arrays: list[Any] = [array for rows in chunks for array in rows.remembered.values()]
+    return sum(array.nbytes for array in arrays)
