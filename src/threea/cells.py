@@ -7,6 +7,7 @@ missing. They are made from the schema or from noisy answers, never from rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +110,44 @@ class Bins:
         return np.clip(values, lower, np.nextafter(upper, lower))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """Cells of a column put together into fewer.
+
+    Example:
+        >>> sex = Categories(column="sex", count=2, missing=True)
+        >>> Merged(cells=sex, groups=(0, 1, 1)).index(np.array([0, 1, -1]))
+        array([0, 1, 1])
+    """
+
+    cells: Categories | Bins
+    groups: tuple[int, ...]
+    """For each of the cells, which of the fewer it goes to; every number from 0 up to the largest occurs."""
+
+    @property
+    def column(self) -> str:
+        """The column's name."""
+        return self.cells.column
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return max(self.groups) + 1
+
+    def merge(self, index: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the merged cell for each cell, -1 for none."""
+        merged: NDArray[np.int64] = np.append(np.asarray(self.groups, np.int64), -1)[index]
+        return merged
+
+    def index(self, values: Values) -> NDArray[np.int64]:
+        """Return each value's cell, -1 where it has none."""
+        return self.merge(self.cells.index(values))
+
+
 Cells = Categories | Bins
+"""Cells that values can be drawn from."""
+
+AnyCells = Cells | Merged
 
 
 def edges_between(lower: float, upper: float, count: int, *, log: bool, whole: bool) -> tuple[float, ...]:

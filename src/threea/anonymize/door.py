@@ -138,6 +138,11 @@ class PrivateTable:
         self._till.pay(charge)
         return self._noisy_sum(query, event, self._backend, self._apart(nonnegative=query.nonnegative))
 
+    def stddev(self, query: Query, charge: Charge) -> float:
+        """Return the standard deviation that the noise on an answer would have. A public fact; it costs nothing."""
+        event = _expect(charge, Gaussian, Pure)
+        return self._scale(query, event, self._apart(nonnegative=query.nonnegative))[1]
+
     def select(self, scores: Gaps, charge: Charge, among: Sequence[int] | None = None) -> int:
         """Choose the candidate with the largest score, or one near it.
 
@@ -243,19 +248,23 @@ class PrivateTable:
 
     def _noisy_sum(self, query: Query, event: Gaussian | Pure | Sampled, backend: Backend, apart: float) -> Answer:
         laplace = isinstance(event, Pure)
-        bound = query.l1 if laplace else query.l2
-        step = step_of(bound)
+        step = step_of(query.l1 if laplace else query.l2)
+        scale, stddev = self._scale(query, event, apart)
         sums = self._exact(query, backend, step, l1=laplace)
-        if isinstance(event, Pure):
-            sensitivity = bound * self.unit.max_rows * (1 if self.budget.adjacency is Adjacency.ADD_REMOVE else 2)
-            scale = _rounded_up(sensitivity / step / event.epsilon)
-            noisy, stddev = self._noise.laplace(sums, scale), math.sqrt(2) * scale * step
-        else:
-            scale = _rounded_up(event.noise_multiplier * bound * self.unit.max_rows * apart / step)
-            noisy, stddev = self._noise.gaussian(sums, scale), scale * step
+        noisy = self._noise.laplace(sums, scale) if laplace else self._noise.gaussian(sums, scale)
         value = noisy * np.float64(step)
         parts = query.parts(value, stddev) if isinstance(query, Stack) else ()
         return Answer(value.reshape(query.shape), stddev, parts)
+
+    def _scale(self, query: Query, event: Gaussian | Pure | Sampled, apart: float) -> tuple[float, float]:
+        """Return the noise's scale in grid steps, and its standard deviation in the query's own units."""
+        if isinstance(event, Pure):
+            step, twice = step_of(query.l1), 1 if self.budget.adjacency is Adjacency.ADD_REMOVE else 2
+            scale = _rounded_up(query.l1 * self.unit.max_rows * twice / step / event.epsilon)
+            return scale, math.sqrt(2) * scale * step
+        step = step_of(query.l2)
+        scale = _rounded_up(event.noise_multiplier * query.l2 * self.unit.max_rows * apart / step)
+        return scale, scale * step
 
     def _scores(self, scores: Gaps) -> NDArray[np.int64]:
         """Return the candidates' scores in steps. Private: whoever calls this chooses at random."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.cells import Cells
+from threea.cells import AnyCells, Cells, Merged
 from threea.errors import SettingError
 from threea.schema import Chunk, Column
 
@@ -50,9 +50,11 @@ class Rows:
         self.values, self.count = values, count
         self.remembered: dict[Hashable, NDArray[Any]] = {}
 
-    def index(self, cells: Cells) -> NDArray[Any]:
+    def index(self, cells: AnyCells) -> NDArray[Any]:
         """Return each row's cell, -1 for none, in as few bytes as will do."""
         small = np.min_scalar_type(-max(cells.size, 1))
+        if isinstance(cells, Merged):
+            return self.remember(cells, lambda: cells.merge(self.index(cells.cells)).astype(small))
         return self.remember(cells, lambda: cells.index(self.values[cells.column]).astype(small))
 
     def remember(self, key: Hashable, work_out: Callable[[], NDArray[Any]]) -> NDArray[Any]:
@@ -139,7 +141,7 @@ class Marginal(OneHot):
         cells: The columns' cells; the answer has one axis for each.
     """
 
-    cells: tuple[Cells, ...]
+    cells: tuple[AnyCells, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -154,7 +156,7 @@ class Marginal(OneHot):
     @property
     def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
         """Cells say it all."""
-        return self.cells
+        return tuple(unmerged(cells) for cells in self.cells)
 
     def cell(self, rows: Rows) -> NDArray[np.int64]:
         """Number the combinations as NumPy does; a row that lacks a cell in any column adds nothing."""
@@ -166,6 +168,11 @@ class Marginal(OneHot):
             flat += index
             inside &= index >= 0
         return np.where(inside, flat, -1)
+
+
+def unmerged(cells: AnyCells) -> Cells:
+    """Return the cells that others were merged from: who remembers these knows those."""
+    return cells.cells if isinstance(cells, Merged) else cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +267,7 @@ class Grouped(Query):
         query: What to sum within each group.
     """
 
-    by: Cells
+    by: AnyCells
     query: OneHot | Dense
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.query import Answer, Marginal, Stack
+from threea.approximate.denoise import proportions
 from threea.cells import Cells
 from threea.framework import Histogram
 from threea.schema import Chunk, Schema
@@ -99,22 +100,3 @@ def draw(counts: Counts, group: NDArray[np.int64], rng: np.random.Generator) -> 
         cumulative = np.cumsum(proportions(counts[row]))
         cells[members] = np.searchsorted(cumulative, rng.random(int(members.sum())), side="right")
     return cells.clip(max=counts.shape[1] - 1)
-
-
-def proportions(counts: Counts) -> Counts:
-    """Return the distribution nearest to noisy counts: shifted down together until what stays positive adds up.
-
-    Cutting negative counts off at 0 would give the many empty cells of a long tail too much.
-
-    Example:
-        >>> proportions(np.array([70.0, 31.0, 2.0, -3.0])).round(4)
-        array([0.69, 0.3 , 0.01, 0.  ])
-    """
-    total = counts.sum()
-    if total <= 0:
-        return np.full(len(counts), 1 / len(counts))
-    ordered = np.sort(counts)[::-1]
-    shifts = (np.cumsum(ordered) - total) / np.arange(1, len(counts) + 1)
-    shift = shifts[np.flatnonzero(ordered > shifts)[-1]]
-    nearest: Counts = np.maximum(counts - shift, 0.0) / np.maximum(counts - shift, 0.0).sum()
-    return nearest

@@ -1,0 +1,1 @@
+"""Stage 2: bend a model to the learning task."""

@@ -1,0 +1,210 @@
+"""Adapt: a privately trained classifier gives the synthetic rows their labels.
+
+It is linear in the features' merged cells. What the tree already says of the task is where it starts from, and how its
+loss curves: it is first trained on rows drawn from the tree, which costs nothing, and then corrected by a few noisy
+gradients over the private rows. Each correction is a Newton step with the tree's own curvature, damped by the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from threea.anonymize.accountant import Plan, Step
+from threea.anonymize.door import PrivateTable
+from threea.anonymize.gradient import Gradient
+from threea.approximate.label_tree import TreeModel
+from threea.framework import Histogram
+from threea.schema import Chunk, Schema
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+STEP = "teacher's gradient"
+_MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Teacher:
+    """Trains a classifier through the door and lets it label the model's rows.
+
+    Args:
+        alpha: Share of labels that stay the model's own: 1 keeps its density, 0 is all for the task.
+        weight: Its share of the budget, relative to the approximation's 1.
+        steps_taken: How many gradients it asks for.
+        clip: Bound on how wrong a single row may say that it is.
+        damping: How much a step is damped, in standard deviations of a gradient's noise.
+    """
+
+    alpha: float = 0.0
+    weight: float = 1.0
+    steps_taken: int = 4
+    clip: float = 0.5
+    damping: float = 2.0
+
+    def steps(self, schema: Schema) -> tuple[Step, ...]:
+        """Ask for a few gradients; for nothing without a target or features to learn from."""
+        if self.alpha == 1 or schema.target is None or not schema.features:
+            return ()
+        return (Step(name=STEP, weight=self.weight, count=self.steps_taken),)
+
+    def adapt(self, model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel | Taught:
+        """Train, and return the model with a teacher at its side."""
+        classes = tuple(int(place) for place in np.flatnonzero(model.sizes > 3 * model.stddev))
+        if not self.steps(table.schema) or len(classes) < 2 or model.label is None:
+            return model
+        cells = tuple(feature.merged for feature in model.features)
+        width = sum(merged.size for merged in cells)
+        emphasis = model.balanced[list(classes)] / model.sizes[list(classes)]
+        group, codes = model.draw(min(_MOST_ROWS, _MOST_NUMBERS // width), np.random.default_rng(0))
+        rows = _OneHot.of(model, group, codes, classes)
+        query = Gradient(model.label, classes, cells, np.zeros((len(classes), width)), tuple(emphasis), self.clip)
+        damping = self.damping * table.stddev(query, plan[STEP])
+        weights = rows.trained(damping)
+        curvature = rows.curvature(weights, damping)
+        visited = []
+        for _ in range(self.steps_taken):
+            answer = table.measure(replace(query, weights=_all_classes(weights)), plan[STEP])
+            weights = weights - np.array([cho_solve(*each) for each in zip(curvature, answer.value, strict=True)])
+            visited.append(weights)
+        weights = np.mean(visited[len(visited) // 2 :], axis=0)
+        weights = rows.calibrated(weights, cells[0].size)
+        return Taught(model, classes, _all_classes(weights), self.alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class _OneHot:
+    """Rows drawn from a model, as indicators of their merged cells.
+
+    Args:
+        cells: Shape (rows, all cells).
+        actual: Whether a row is of a class told of, shape (classes told, rows); of two classes, the second.
+        scale: How many private rows a row stands for.
+    """
+
+    cells: NDArray[np.float32]
+    actual: Floats
+    scale: float
+
+    @classmethod
+    def of(cls, model: TreeModel, group: Whole, codes: Sequence[Whole], classes: tuple[int, ...]) -> _OneHot:
+        known = np.isin(group, classes)
+        merged = [feature.merged.merge(code[known]) for feature, code in zip(model.features, codes, strict=True)]
+        blocks = [np.eye(f.merged.size, dtype=np.float32)[code] for f, code in zip(model.features, merged, strict=True)]
+        told = classes if len(classes) > 2 else classes[1:]
+        actual = np.array([group[known] == place for place in told], np.float64)
+        return cls(np.hstack(blocks), actual, model.effective_rows / max(len(group), 1))
+
+    def chances(self, weights: Floats) -> Floats:
+        """Return the probabilities of the classes told of."""
+        logits = _all_classes(np.asarray((self.cells @ weights.T.astype(np.float32)).T, np.float64))
+        return softmax(logits)[-len(weights) :]
+
+    def curvature(self, weights: Floats, damping: float) -> list[tuple[Floats, bool]]:
+        """Return the loss's second derivatives, class by class, damped and ready to divide by."""
+        factors = []
+        for chance in self.chances(weights):
+            # Of many classes, what they have to do with one another is left out: that overstates it a little.
+            second = chance * (1 - chance) if len(weights) == 1 else chance
+            gram = self.cells.T @ (self.cells * (self.scale * second)[:, None].astype(np.float32))
+            factors.append(cho_factor(gram.astype(np.float64) + damping * np.eye(len(gram))))
+        return factors
+
+    def trained(self, damping: float) -> Floats:
+        """Return the weights that fit these rows best, damped towards 0."""
+        weights = np.zeros((len(self.actual), self.cells.shape[1]))
+        for _ in range(8):
+            wrong = self.scale * (self.chances(weights) - self.actual)
+            gradient = np.asarray(wrong.astype(np.float32) @ self.cells, np.float64) + damping * weights
+            factors = self.curvature(weights, damping)
+            move = np.array([cho_solve(*each) for each in zip(factors, gradient, strict=True)])
+            weights = weights - move
+            if np.abs(move).max() < 0.01:
+                break
+        return weights
+
+    def calibrated(self, weights: Floats, first: int) -> Floats:
+        """Shift the first feature's weights until the classes are as frequent as they should be."""
+        share = self.actual.mean(axis=1)
+        weights = weights.copy()
+        for _ in range(20):
+            chance = self.chances(weights).mean(axis=1)
+            odds = np.log(share / chance) - (np.log((1 - share) / (1 - chance)) if len(weights) == 1 else 0.0)
+            weights[:, :first] += odds[:, None]
+        return weights
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A tree whose rows a teacher labels.
+
+    Args:
+        model: Where rows are drawn from.
+        classes: Those that the teacher knows.
+        weights: One per class and merged cell.
+        alpha: Share of labels that stay the model's own.
+    """
+
+    model: TreeModel
+    classes: tuple[int, ...]
+    weights: Floats
+    alpha: float
+
+    @property
+    def rows(self) -> int:
+        """The noisy number of private rows."""
+        return self.model.rows
+
+    @property
+    def histograms(self) -> Mapping[str, Histogram]:
+        """The model's."""
+        return self.model.histograms
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
+        """Draw rows, and let the teacher label them."""
+        group, codes = self.model.draw(rows, rng)
+        mine = np.isin(group, self.classes) & (rng.random(rows) >= self.alpha)
+        group[mine] = np.asarray(self.classes)[even_draw(softmax(self.logits([code[mine] for code in codes])), rng)]
+        return self.model.decoded(group, codes, rng)
+
+    def logits(self, codes: Sequence[Whole]) -> Floats:
+        """Return what the teacher thinks of rows in these cells, shape (classes, rows)."""
+        total, start = np.zeros((len(self.classes), len(codes[0]))), 0
+        for feature, code in zip(self.model.features, codes, strict=True):
+            total += self.weights[:, start + feature.merged.merge(code)]
+            start += feature.merged.size
+        return total
+
+
+def even_draw(chances: Floats, rng: np.random.Generator) -> Whole:
+    """Draw a class for each row, evenly among rows with like chances: fewer flukes for a learner to learn.
+
+    Each row's class has exactly the given chances; but of any hundred rows with a chance of about 0.3, about thirty
+    are drawn, and hardly ever twenty or forty.
+
+    Args:
+        chances: Shape (classes, rows).
+        rng: Where to start.
+    """
+    order = np.lexsort((chances[-1], chances.argmax(axis=0)) if len(chances) > 2 else (chances[-1],))
+    point = np.empty(len(order))
+    point[order] = (rng.random() + _GOLDEN * np.arange(len(order))) % 1.0
+    return np.asarray((np.cumsum(chances, axis=0)[:-1] <= point).sum(axis=0))
+
+
+def softmax(logits: Floats) -> Floats:
+    """Return probabilities, over the first axis."""
+    powers = np.exp(logits - logits.max(axis=0))
+    chances: Floats = powers / powers.sum(axis=0)
+    return chances
+
+
+def _all_classes(told: Floats) -> Floats:
+    """Return one row per class: of two classes, the first one's is 0."""
+    return np.vstack([np.zeros_like(told), told]) if len(told) == 1 else told

@@ -1,0 +1,100 @@
+"""From noisy counts to distributions: all of it post-processing."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.cells import Bins, Cells
+
+Floats = NDArray[np.float64]
+
+
+def proportions(counts: Floats) -> Floats:
+    """Return the distribution nearest to noisy counts: shifted down together until what stays positive adds up.
+
+    Cutting negative counts off at 0 would give the many empty cells of a long tail too much.
+
+    Example:
+        >>> proportions(np.array([70.0, 31.0, 2.0, -3.0])).round(4)
+        array([0.69, 0.3 , 0.01, 0.  ])
+    """
+    total = counts.sum()
+    if total <= 0:
+        return np.full(len(counts), 1 / len(counts))
+    ordered = np.sort(counts)[::-1]
+    shifts = (np.cumsum(ordered) - total) / np.arange(1, len(counts) + 1)
+    shift = shifts[np.flatnonzero(ordered > shifts)[-1]]
+    nearest: Floats = np.maximum(counts - shift, 0.0) / np.maximum(counts - shift, 0.0).sum()
+    return nearest
+
+
+def shrunk(counts: Floats, expected: Floats, stddev: float) -> Floats:
+    """Move noisy counts towards what is expected, all the way if they differ by no more than noise.
+
+    Reference:
+        James and Stein 1961.
+
+    Example:
+        >>> shrunk(np.array([12.0, 8.0]), np.array([10.0, 10.0]), stddev=5.0)
+        array([10., 10.])
+    """
+    difference = counts - expected
+    signal = 1 - counts.shape[-1] * stddev**2 / np.maximum((difference**2).sum(axis=-1, keepdims=True), 1e-300)
+    moved: Floats = expected + np.maximum(signal, 0.0) * difference
+    return moved
+
+
+def fitted(counts: Floats, size: float, left: Floats, right: Floats, stddev: float) -> Floats:
+    """Return the joint distribution of two features that noisy counts tell of, with these margins.
+
+    Args:
+        counts: Noisy counts, one row for each cell of the left feature.
+        size: How many rows they are of.
+        left: The left feature's distribution.
+        right: The right one's.
+        stddev: Of the noise.
+    """
+    alone = np.outer(left, right)
+    # In each row the right feature is what it is overall, unless the counts say more than noise would.
+    joint = np.maximum(shrunk(counts, np.maximum(counts.sum(axis=1), 0.0)[:, None] * right, stddev), 0.0)
+    joint = joint / max(joint.sum(), 1e-300) + 1e-6 * alone
+    for _ in range(20):
+        joint *= np.divide(left, joint.sum(axis=1), out=np.zeros_like(left), where=left > 0)[:, None]
+        joint *= np.divide(right, joint.sum(axis=0), out=np.zeros_like(right), where=right > 0)
+    return joint
+
+
+def grouped(cells: Cells, mass: Floats, most: int, least: float = 0.0) -> tuple[int, ...]:
+    """Put cells together into at most `most` groups of about equal mass.
+
+    Neighbouring bins go together; of listed values the lightest do. Special values and missing ones stay alone, if
+    they weigh at least `least`; groups that weigh less are put together.
+
+    Args:
+        cells: A column's cells.
+        mass: Their weights, adding up to any total.
+        most: How many groups, special and missing values not counted; at least 2.
+        least: Share of the total.
+
+    Returns:
+        The group of each cell.
+    """
+    share = proportions(mass)
+    if isinstance(cells, Bins):
+        groups = np.empty(cells.size, np.int64)
+        first, count = len(cells.special), len(cells.edges) - 1
+        middle = np.cumsum(share[first : first + count]) - share[first : first + count] / 2
+        room = max(most - first - cells.missing, 2)
+        total = max(float(share[first : first + count].sum()), 1e-300)
+        groups[first : first + count] = np.minimum((middle / total * room).astype(np.int64), room - 1)
+        alone = np.r_[np.arange(first), np.arange(first + count, cells.size)]
+        groups[alone] = room + np.arange(len(alone))
+    else:
+        groups = np.full(cells.size, min(cells.size, most) - 1)
+        heaviest = np.argsort(-share, kind="stable")[: most - 1]
+        groups[heaviest] = np.arange(len(heaviest))
+    weight = np.bincount(groups, weights=share)
+    light = np.flatnonzero(weight < least)
+    groups[np.isin(groups, light[1:])] = light[0] if len(light) else 0
+    return tuple(int(group) for group in np.unique(groups, return_inverse=True)[1])

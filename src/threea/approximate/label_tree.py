@@ -1,0 +1,323 @@
+"""Approximate: the label, every feature given the label, and a tree of features each given its parent and the label.
+
+Reference:
+    Chow and Liu 1968 (trees); McKenna, Miklau and Sheldon 2021 (MST: choosing them privately).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.accountant import Plan, Step
+from threea.anonymize.door import PrivateTable
+from threea.anonymize.events import Pure
+from threea.anonymize.query import Count, Gaps, Marginal, Stack
+from threea.approximate.denoise import fitted, grouped, proportions, shrunk
+from threea.cells import Bins, Cells, Merged
+from threea.framework import Histogram
+from threea.schema import Chunk, Schema
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+CLASSES, FEATURES, EDGES, PAIRS = "rows per class", "features given the label", "tree edges", "pairs given the label"
+RARE = 20.0
+"""Classes count as at most this many times the rarest one, where cells are chosen and teachers taught."""
+_NUMERIC_CLASSES = 8
+_MOST_PAIR_CELLS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelTree:
+    """A tree over the features, chosen privately, in which every clique holds the label.
+
+    Args:
+        pairs: Share of this stage's budget for the pairs along the tree, and the choice of it; the rest goes to the
+            features one by one.
+    """
+
+    pairs: float = 0.55
+
+    def steps(self, schema: Schema) -> tuple[Step, ...]:
+        """Count the classes, each feature by class, and the tree's pairs by class."""
+        edges = len(schema.features) - 1
+        first = (Step(name=CLASSES, weight=0.02), Step(name=FEATURES, weight=0.98 - self.pairs))
+        if edges < 1:
+            return first if edges == 0 else first[:1]
+        return (
+            *first,
+            Step(name=EDGES, weight=0.15 * self.pairs, kind=Pure, count=edges),
+            Step(name=PAIRS, weight=0.85 * self.pairs),
+        )
+
+    def fit(self, table: PrivateTable, plan: Plan) -> TreeModel:
+        """Ask from coarse to fine: each answer says how finely the next question can be put."""
+        label, spread, counted = _label(table, plan)
+        schema = table.schema
+        if not schema.features:
+            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), counted_stddev(table, plan))
+        given = (label,) if label else ()
+        asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
+        stddev = table.stddev(asked, plan[FEATURES])
+        bins = int(np.clip(counted.sum() / (10 * stddev), 8, 256))
+        cells = tuple(_thinned(column.cells(bins), bins) for column in schema.features)
+        answer = table.measure(Stack(tuple(Marginal((*given, c)) for c in cells)), plan[FEATURES])
+        tables = [part.value.reshape(len(counted), -1) for part in answer.parts]
+        sizes = _combined(counted, counted_stddev(table, plan), tables, stddev)
+        features = tuple(Feature.of(c, counts, sizes, stddev) for c, counts in zip(cells, tables, strict=True))
+        model = TreeModel(label, spread, sizes, features, (), stddev)
+        return model if len(features) < 2 else _with_edges(model, table, plan)
+
+
+def counted_stddev(table: PrivateTable, plan: Plan) -> float:
+    """Return the noise on the number of rows per class."""
+    return table.stddev(Count(), plan[CLASSES])
+
+
+def _label(table: PrivateTable, plan: Plan) -> tuple[Merged | None, Floats, Floats]:
+    """Count the rows per class; a number's classes are ranges that hold about equally many."""
+    schema = table.schema
+    if schema.target is None:
+        return None, np.ones((1, 1)), table.measure(Count(), plan[CLASSES]).value.reshape(1)
+    cells = schema[schema.target].cells(64)
+    counts = table.measure(Marginal((cells,)), plan[CLASSES]).value
+    groups = tuple(range(cells.size)) if not isinstance(cells, Bins) else grouped(cells, counts, _NUMERIC_CLASSES)
+    label = Merged(cells=cells, groups=groups)
+    spread = np.zeros((label.size, cells.size))
+    for group in range(label.size):
+        inside = np.asarray(groups) == group
+        spread[group, inside] = proportions(counts[inside])
+    return label, spread, np.bincount(groups, weights=counts)
+
+
+def _thinned(cells: Cells, bins: int) -> Cells:
+    """Return cells with at most so many bins, every so many given edges apart."""
+    if not isinstance(cells, Bins) or len(cells.edges) <= bins + 1:
+        return cells
+    kept = np.unique(np.round(np.linspace(0, len(cells.edges) - 1, bins + 1)).astype(int))
+    return replace(cells, edges=tuple(cells.edges[position] for position in kept))
+
+
+def _combined(counted: Floats, stddev: float, tables: Sequence[Floats], table_stddev: float) -> Floats:
+    """Return the rows per class as all answers tell them, each by its precision."""
+    told = np.array([counted, *(counts.sum(axis=1) for counts in tables)])
+    precision = 1 / np.array([stddev**2, *(counts.shape[1] * table_stddev**2 for counts in tables)])
+    return np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature given the label.
+
+    Args:
+        cells: Its fine cells.
+        counts: Noisy counts per class and cell.
+        given: Its distribution in each class.
+        merged: Fewer cells, wide enough to stand out from the noise.
+    """
+
+    cells: Cells
+    counts: Floats
+    given: Floats
+    merged: Merged
+
+    @classmethod
+    def of(cls, cells: Cells, counts: Floats, sizes: Floats, stddev: float) -> Feature:
+        """Denoise the counts: a class that tells nothing of its own is like all others."""
+        overall = proportions(counts.sum(axis=0))
+        given = np.array(
+            [proportions(shrunk(row, size * overall, stddev)) for row, size in zip(counts, sizes, strict=True)]
+        )
+        return cls(cells, counts, given, Merged(cells=cells, groups=tuple(range(cells.size))))
+
+    def coarser(self, most: int, weight: Floats, least: float) -> Feature:
+        """Merge cells into at most `most`, about equally heavy and of at least this weight."""
+        mass = weight @ self.given
+        return replace(self, merged=Merged(cells=self.cells, groups=grouped(self.cells, mass, most, least)))
+
+    @property
+    def coarse(self) -> Floats:
+        """Its distribution over the merged cells, in each class."""
+        groups = np.asarray(self.merged.groups)
+        return np.array([np.bincount(groups, weights=row, minlength=self.merged.size) for row in self.given])
+
+    def refined(self, coarse: Whole, group: Whole, rng: np.random.Generator) -> Whole:
+        """Draw a fine cell for each merged one."""
+        classes, size = self.given.shape
+        inside = np.zeros((classes, self.merged.size, size))
+        inside[:, np.asarray(self.merged.groups), np.arange(size)] = self.given
+        return draw(inside.reshape(-1, size), group * self.merged.size + coarse, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two features that depend on one another given the label.
+
+    Args:
+        parent: Position of one.
+        child: Position of the other.
+        joint: Their distribution over merged cells, in each class.
+    """
+
+    parent: int
+    child: int
+    joint: Floats
+    gap: float
+    """How many rows more or less there are than if they did not depend on one another."""
+
+
+def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
+    count = len(model.features) - 1
+    weight = model.weights
+    pair = Marginal(tuple(feature.merged for feature in model.features[:1]))
+    stddev = table.stddev(Stack((pair,) * count), plan[PAIRS])
+    spread = math.exp(-float(np.sum(weight * np.log(weight, where=weight > 0, out=np.zeros_like(weight)))))
+    effective = model.effective_rows
+    budgeted = math.sqrt(_MOST_PAIR_CELLS / (len(weight) * count * (count + 1) / 2))
+    most = int(np.clip(math.sqrt(effective / (4 * spread * stddev)), 2, min(32, max(budgeted, 2))))
+    features = tuple(feature.coarser(most, weight, 2 * stddev / effective) for feature in model.features)
+    model = replace(model, features=features)
+    chosen = _chosen(model, table, plan, stddev)
+    given = (model.label,) if model.label else ()
+    asked = Stack(tuple(Marginal((*given, features[i].merged, features[j].merged)) for i, j in chosen))
+    answer = table.measure(asked, plan[PAIRS])
+    edges = []
+    for (i, j), part in zip(chosen, answer.parts, strict=True):
+        left, right = features[i].coarse, features[j].coarse
+        counts = part.value.reshape(len(model.sizes), left.shape[1], right.shape[1])
+        alone = model.sizes[:, None, None] * left[:, :, None] * right[:, None, :]
+        joint = np.array([fitted(*each, part.stddev) for each in zip(counts, model.sizes, left, right, strict=True)])
+        edges.append(Edge(i, j, joint, float(np.abs(joint * model.sizes[:, None, None] - alone).sum())))
+    return replace(model, edges=tuple(edges))
+
+
+def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) -> list[tuple[int, int]]:
+    """Choose a maximum spanning tree, edge by edge: the pairs that depend most on one another."""
+    coarse = [feature.coarse for feature in model.features]
+    pairs = [(i, j) for i in range(len(coarse)) for j in range(i + 1, len(coarse))]
+    given = (model.label,) if model.label else ()
+    marginals = tuple(Marginal((*given, model.features[i].merged, model.features[j].merged)) for i, j in pairs)
+    expected = tuple(model.sizes[:, None, None] * coarse[i][:, :, None] * coarse[j][:, None, :] for i, j in pairs)
+    # Half of what the noise will blur: a pair of many cells must stand out by more.
+    handicaps = tuple(0.4 * stddev * marginal.size for marginal in marginals)
+    gaps = Gaps(marginals, expected, handicaps)
+    part = np.arange(len(coarse))
+    chosen = []
+    while len(chosen) < len(coarse) - 1:
+        joining = [position for position, (i, j) in enumerate(pairs) if part[i] != part[j]]
+        i, j = pairs[table.select(gaps, plan[EDGES], among=joining)]
+        part[part == part[j]] = part[i]
+        chosen.append((i, j))
+    return chosen
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """The label, then the features from the tree's roots down.
+
+    Args:
+        label: The classes: the label's cells, or ranges of it; None without a target.
+        spread: The label's distribution over its cells, in each class.
+        sizes: Noisy number of rows per class.
+        features: In the order of the table.
+        edges: The tree.
+        stddev: Of the noise on the features' counts.
+    """
+
+    label: Merged | None
+    spread: Floats
+    sizes: Floats
+    features: tuple[Feature, ...]
+    edges: tuple[Edge, ...]
+    stddev: float
+
+    @property
+    def rows(self) -> int:
+        """The noisy number of private rows."""
+        return round(float(self.sizes.sum()))
+
+    @property
+    def balanced(self) -> Floats:
+        """Rows per class, none counted as more than `RARE` times the rarest that stands out from the noise."""
+        seen = self.sizes[self.sizes > 3 * self.stddev]
+        return np.minimum(self.sizes, RARE * seen.min()) if len(seen) else np.maximum(self.sizes, 1.0)
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows there are, counted so."""
+        return max(float(self.balanced.sum()), 1.0)
+
+    @property
+    def weights(self) -> Floats:
+        """Share of each class, counted so."""
+        return self.balanced / self.balanced.sum()
+
+    @property
+    def histograms(self) -> Mapping[str, Histogram]:
+        """The noisy counts, summed over the classes."""
+        blur = self.stddev * math.sqrt(len(self.sizes))
+        found = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), blur) for f in self.features}
+        if self.label:
+            counts = self.sizes @ self.spread
+            found[self.label.column] = Histogram(self.label.cells, counts, self.stddev)
+        return found
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
+        """Draw labels, then every feature given its parent and the label."""
+        group, codes = self.draw(rows, rng)
+        return self.decoded(group, codes, rng)
+
+    def draw(self, rows: int, rng: np.random.Generator) -> tuple[Whole, list[Whole]]:
+        """Draw classes, and the features' fine cells."""
+        group = draw(proportions(self.balanced)[None, :], np.zeros(rows, np.int64), rng)
+        coarse: dict[int, Whole] = {}
+        for feature, parent, given in self._downwards:
+            if parent is None:
+                coarse[feature] = draw(given, group, rng)
+            else:
+                coarse[feature] = draw(given, group * self.features[parent].merged.size + coarse[parent], rng)
+        return group, [feature.refined(coarse[i], group, rng) for i, feature in enumerate(self.features)]
+
+    def decoded(self, group: Whole, codes: Sequence[Whole], rng: np.random.Generator) -> Chunk:
+        """Return rows of these classes and cells: a value from each."""
+        chunk: Chunk = {}
+        if self.label:
+            chunk[self.label.column] = self.label.cells.draw(draw(self.spread, group, rng), rng)
+        for feature, code in zip(self.features, codes, strict=True):
+            chunk[feature.cells.column] = feature.cells.draw(code, rng)
+        return chunk
+
+    @cached_property
+    def _downwards(self) -> list[tuple[int, int | None, Floats]]:
+        """Return the features, parents first, each with its distribution by class and parent's merged cell."""
+        beside: dict[int, list[tuple[int, Floats]]] = {i: [] for i in range(len(self.features))}
+        for edge in self.edges:
+            beside[edge.parent].append((edge.child, edge.joint))
+            beside[edge.child].append((edge.parent, edge.joint.transpose(0, 2, 1)))
+        order: list[tuple[int, int | None, Floats]] = []
+        seen: set[int] = set()
+        for root in range(len(self.features)):
+            waiting: list[tuple[int, int | None, Floats]] = [(root, None, self.features[root].coarse)]
+            while waiting:
+                feature, parent, given = waiting.pop()
+                if feature in seen:
+                    continue
+                seen.add(feature)
+                order.append((feature, parent, given.reshape(-1, given.shape[-1])))
+                waiting += [(child, feature, joint) for child, joint in beside[feature] if child not in seen]
+        return order
+
+
+def draw(weights: Floats, row: Whole, rng: np.random.Generator) -> Whole:
+    """Draw a column for each entry of `row`, by the weights in that row; evenly from a row without any."""
+    heavy = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
+    cumulative = np.cumsum(heavy, axis=1)
+    ladder = (cumulative / cumulative[:, -1:] + np.arange(len(weights))[:, None]).ravel()
+    found = np.searchsorted(ladder, row + rng.random(len(row)), side="right") - row * weights.shape[1]
+    return np.clip(found, 0, weights.shape[1] - 1)
