@@ -91,12 +91,15 @@ def audit(
 
 
 def benchmark(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="table1, mcgen or peers.")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="table1, mcgen, peers or sweep.")],
     data: Annotated[
         Path, typer.Option(metavar="DIR", envvar="THREEA_DATA", help="The folder that holds the datasets.")
     ] = Path("data"),
     datasets: Annotated[str | None, typer.Option(metavar="A,B", help="By default the table's own.")] = None,
-    recipes: Annotated[str | None, typer.Option(metavar="A,B", help="By default all.")] = None,
+    recipes: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="By default the table's; peers also takes names such as 'mbi MST'."),
+    ] = None,
     epsilon: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Of every release; by default the table's.")
     ] = None,
@@ -159,7 +162,6 @@ def _write_json(result: dict[str, Any], out: Path) -> None:
 
 
 def _show_audit(result: dict[str, Any]) -> None:
-
     best: dict[str, dict[str, Any]] = {}
     for bound in result["bounds"]:
         best[bound["pair"]] = max(best.get(bound["pair"], bound), bound, key=lambda one: one["epsilon"])

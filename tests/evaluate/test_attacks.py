@@ -40,6 +40,26 @@ def figures(result, name):
     return {figure["name"]: figure for figure in found["figures"]}
 
 
+@pytest.mark.parametrize(
+    ("train", "holdout", "tried"),
+    [(["a"], ["a"], False), (["a"], ["b"], False), ([None], [None], True), (["a", None], ["a", None], True)],
+)
+def test_few_people_or_unknown_ones_are_no_trouble(train, holdout, tried):
+    """A single person cannot both teach the attacker and be attacked; rows without an id are a person each."""
+    rng = np.random.default_rng(0)
+    fields = {"person": {"kind": "id"}, "x": {"kind": "real", "lower": 0, "upper": 1}, "y": {"kind": "boolean"}}
+
+    def rows(people):
+        chosen = [people[place] for place in rng.integers(0, len(people), 300)]
+        return pa.table({"person": pa.array(chosen, pa.string()), "x": rng.random(300), "y": rng.random(300) < 0.5})
+
+    result = attacks(Evidence(Schema.of(fields, target="y"), {}, rows(train), rows(train), rows(holdout)))
+    found = next(attack for attack in result["attacks"] if attack["name"] == "membership inference by classifier")
+    assert bool(found["figures"]) == tried
+    assert found["verdict"].startswith("Not tried") != tried
+    json.dumps(result, allow_nan=False)
+
+
 @pytest.fixture(scope="module")
 def copied():
     return attacks(evidence(hospital.stays(ROWS, seed=1)))

@@ -14,6 +14,7 @@ from threea.evaluate import correlation, jackknife, marginals
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.fidelity import fidelity
 from threea.evaluate.marginals import Sorted, subsets, total_variation, wasserstein
+from threea.evaluate.rare import rare_categories
 from threea.schema import Schema
 
 RNG = np.random.default_rng(0)
@@ -168,6 +169,49 @@ def test_rare_categories_that_vanish_are_counted() -> None:
     assert (found["categories"], found["below"]) == (3, 0.01)
     assert found["synthetic"]["coverage"]["value"] == pytest.approx(1 / 3)
     assert found["synthetic"]["mass"]["value"] == pytest.approx(8 / 20)
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+def test_three_rare_categories_say_little_about_others(kept: int) -> None:
+    """All of three are there, or none: rows left out never change that, and yet it is not certain of the next one."""
+    words = np.array(["a"] * 976 + ["b"] * 8 + ["c"] * 8 + ["d"] * 8)
+    schema = Schema.of({"word": {"kind": "categorical", "categories": list("abcd")}})
+    table = pa.table({"word": words})
+    other = table if kept else pa.table({"word": ["a"] * 1000})
+    found = rare_categories({"train": table, "synthetic": other}, schema, 0)
+    assert found["categories"] == 3
+    assert found["synthetic"]["coverage"]["value"] == kept / 3
+    low, high = found["synthetic"]["coverage"]["interval"]
+    # Clopper and Pearson: of three trials without a failure, at 95%, the rate is at least 0.025 ** (1 / 3).
+    assert (low, high) == pytest.approx((0.025 ** (1 / 3), 1.0) if kept else (0.0, 1 - 0.025 ** (1 / 3)))
+    assert "categories" in found["interval"]["coverage"]
+
+
+def test_a_small_release_is_not_blamed_for_its_size() -> None:
+    """Real rows as a release, but few of them: no further off than as few rows of the holdout."""
+    few = fidelity(Evidence(SCHEMA, {}, HOLDOUT.slice(0, 150), TRAIN, HOLDOUT.slice(150)))
+    assert few["rows"] == {"train": 6000, "synthetic": 150, "matched": 150, "holdout": 150}
+    for entry in few["marginals"]:
+        distances = entry["total_variation"]
+        assert distances["matched"]["value"] == pytest.approx(distances["floor"]["value"], rel=0.2)
+
+
+def test_mean_distances_are_those_of_all_columns_pairs_and_triples() -> None:
+    schema = Schema(SCHEMA.columns[:7])
+    left, right = (Sorted.of(table.select([c.name for c in schema.columns]), schema, 0) for table in (TRAIN, SHUFFLED))
+    found = marginals.mean_total_variation(left, right, 0)
+    for size in (1, 2, 3):
+        every = subsets(len(left.sizes), size, 100, 0)
+        assert len(every) == math.comb(len(left.sizes), size)
+        wanted = np.mean([total_variation(left, right, places)[0] for places in every])
+        assert found[f"tv{size}"] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_tables_of_two_columns_have_no_triples() -> None:
+    schema = Schema.of({"b": {"kind": "boolean"}, "c": {"kind": "boolean"}})
+    one = Sorted.of(pa.table({"b": [True, False], "c": [True, True]}), schema, 0)
+    other = Sorted.of(pa.table({"b": [True, True], "c": [True, True]}), schema, 0)
+    assert marginals.mean_total_variation(one, other, 0) == {"tv1": 0.25, "tv2": 0.5}
 
 
 def test_odd_tables_are_measured() -> None:

@@ -1,6 +1,7 @@
 """Learners: their figures are right, their settings do not depend on the table, odd tables do not break them."""
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,29 @@ def test_regression_figures_agree_with_references(seed: int, rows: int) -> None:
     assert found["rmse"] == pytest.approx(np.sqrt(((told - truth) ** 2).mean()), abs=1e-9)
     assert found["mae"] == pytest.approx(np.abs(told - truth).mean(), abs=1e-9)
     assert found["spearman"] == pytest.approx(spearmanr(told, truth).statistic, abs=1e-9)
+
+
+def test_targets_far_from_nought_are_explained_all_the_same() -> None:
+    """The squares of numbers near 1e8 hold no digits of a variance near 1; of a constant nothing is explained."""
+    rng = np.random.default_rng(0)
+    near, told = rng.normal(size=500), rng.normal(size=500)
+    wanted = figures(metrics.regression(told, near), 500)["r2"]
+    for far in (1e8, 1.7e9):
+        assert figures(metrics.regression(told + far, near + far), 500)["r2"] == pytest.approx(wanted, abs=1e-4)
+    for constant in (0.0, 0.1, 1e8):
+        assert np.isnan(figures(metrics.regression(told, np.full(500, constant)), 500)["r2"])
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_column_without_any_value_is_passed_over(learner: str, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    values = np.column_stack([rng.random(400), np.full(400, np.nan), np.full(400, np.nan)])
+    target = (values[:, 0] > 0.5).astype(float)
+    train = Matrix(("x", "hollow", "listed"), values, (2,), target, ("no", "yes") if kind == "classes" else ())
+    test = replace(train, values=np.where(np.isnan(values), 1.0, values))
+    found = score(learner, train, test, 0)
+    assert found["auc" if kind == "classes" else "spearman"] > 0.8
 
 
 def test_weights_mean_repeated_rows() -> None:

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -160,6 +161,20 @@ class TestScores:
         assert "Root mean squared error" in page.text("learners")
         assert "Ridge regression" in page.text("learners")
         assert not page.text("calibration")
+
+    def test_a_table_of_common_categories_is_evaluated(self) -> None:
+        """No released row stands alone in it, so there is nothing to single out with."""
+        rng = np.random.default_rng(0)
+        schema = Schema.of({name: {"kind": "boolean"} for name in "abc"}, target="c")
+        tables = [pa.table({name: rng.random(400) < 0.5 for name in "abc"}) for _ in range(3)]
+        one = Evidence(schema, {"recipe": "r", "guarantee": "proven"}, *tables)
+        scores = evaluate(one)
+        attacks = {attack["name"]: attack for attack in scores["attacks"]["attacks"]}
+        for name in ("singling out by one column", "singling out by several columns"):
+            assert attacks[name]["verdict"].startswith("Not tried")
+            assert not attacks[name]["sign"]
+        assert "Not tried" in Page(render(scores, one)).text("attacks")
+        assert answers(scores)[2].verdict == "No sign in 8 attacks"
 
     def test_too_few_rows_to_attack_are_warned_of(self) -> None:
         few = evidence_of(hospital.schema(), (60, 30))

@@ -551,6 +551,14 @@ def test_runs_under_other_settings_are_not_mixed(other):
     assert dataclasses.replace(batch, numbers=(5,)).key == batch.key
 
 
+def test_runs_of_another_source_are_not_mixed(monkeypatch):
+    """A recipe that was mended must not be judged by runs from before."""
+    batch = Batch(Independent(bins=2), Budget(1.0, DELTA), PAIRS["outlier"], 0, (0,))
+    before = batch.key
+    monkeypatch.setattr("threea.evaluate.audit_runs.source", lambda: "another")
+    assert batch.key != before
+
+
 def test_processes_give_the_same_runs(tmp_path):
     budget, pairs = Budget(1.0, DELTA), [PAIRS["outlier"], PAIRS["duplicates"]]
     alone = collect(Seeded(), budget, pairs, 30)
@@ -587,6 +595,7 @@ def test_a_record_nowhere_is_refused(tmp_path):
         ({"pairs": [PAIRS["outlier"]] * 2}, r"pairs \(outlier, outlier\)"),
         ({"statistics": ["guess"]}, r"statistics \(guess\)"),
         ({"epsilon": 0}, r"epsilon \(0\)"),
+        ({"adjacency": "swap"}, r"adjacency \(swap\) must be add-remove or replace"),
         ({"recipe": "independant"}, "did you mean independent"),
     ],
 )

@@ -27,6 +27,7 @@ Whole = NDArray[np.int64]
 
 STEP = "teacher's gradient"
 _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
+_LEAST_DAMPING = 5.0
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -65,7 +66,7 @@ class Teacher:
         group, codes = model.draw(min(_MOST_ROWS, _MOST_NUMBERS // width), np.random.default_rng(0))
         rows = _OneHot.of(model, group, codes, classes)
         query = Gradient(model.label, classes, cells, np.zeros((len(classes), width)), tuple(emphasis), self.clip)
-        damping = self.damping * table.stddev(query, plan[STEP])
+        damping = max(self.damping * table.stddev(query, plan[STEP]), _LEAST_DAMPING)
         weights = rows.trained(damping)
         curvature = rows.curvature(weights, damping)
         visited = []

@@ -180,7 +180,9 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     spread = math.exp(-float(np.sum(weight * np.log(weight, where=weight > 0, out=np.zeros_like(weight)))))
     effective = model.effective_rows
     budgeted = math.sqrt(_MOST_PAIR_CELLS / (len(weight) * count * (count + 1) / 2))
-    most = int(np.clip(math.sqrt(effective / (4 * spread * stddev)), 2, min(32, max(budgeted, 2))))
+    # Cells must stand out from the noise, and be few beside the rows.
+    finest = min(32, budgeted, effective / (10 * len(model.features)))
+    most = int(np.clip(math.sqrt(effective / (4 * spread * stddev)), 2, max(finest, 2)))
     features = tuple(feature.coarser(most, weight, 2 * stddev / effective) for feature in model.features)
     model = replace(model, features=features)
     chosen = _chosen(model, table, plan, stddev)

@@ -19,7 +19,9 @@ def physionet2012(folder: Path) -> Dataset:
     return Dataset(
         name="physionet2012",
         title="PhysioNet/CinC Challenge 2012",
-        table=as_text(read(folder, "physionet2012_icu.parquet", drop=left_out), "in_hospital_death"),
+        table=as_text(
+            read(folder, "physionet2012_icu.parquet", drop=left_out, keep=["in_hospital_death"]), "in_hospital_death"
+        ),
         target="in_hospital_death",
         schema=None,
         published=TABLE1[MORTALITY],
@@ -37,7 +39,9 @@ def support2(folder: Path) -> Dataset:
     return Dataset(
         name="support2",
         title="SUPPORT2, UCI 880",
-        table=as_text(read(folder, "support2.parquet", drop=["id", *later, *predictions]), "hospdead"),
+        table=as_text(
+            read(folder, "support2.parquet", drop=["id", *later, *predictions], keep=["hospdead"]), "hospdead"
+        ),
         target="hospdead",
         schema=None,
         published=TABLE1[MORTALITY],
@@ -50,13 +54,15 @@ def diabetes130(folder: Path) -> Dataset:
 
     Ids and the readmission after the stay are left out; the codes of admission and discharge become text.
     """
-    table = read(folder, "diabetes130_hospitals.parquet", drop=["encounter_id", "patient_nbr", "readmitted"])
+    codes = ["admission_type_id", "discharge_disposition_id", "admission_source_id"]
+    left_out = ["encounter_id", "patient_nbr", "readmitted"]
+    table = read(folder, "diabetes130_hospitals.parquet", drop=left_out, keep=[*codes, "time_in_hospital"])
     place = table.column_names.index("time_in_hospital")
     table = table.set_column(place, "time_in_hospital", stay_class(table["time_in_hospital"]))
     return Dataset(
         name="diabetes130",
         title="Diabetes 130-US Hospitals, UCI 296",
-        table=as_text(table, "admission_type_id", "discharge_disposition_id", "admission_source_id"),
+        table=as_text(table, *codes),
         target="time_in_hospital",
         schema=None,
         published=TABLE1[STAY],
@@ -67,7 +73,7 @@ def diabetes130(folder: Path) -> Dataset:
 def mimic3_demo(folder: Path) -> Dataset:
     """Load the MIMIC-III demo: 129 open admissions, too few for a score that means anything."""
     left_out = ["subject_id", "hadm_id", "diagnosis", "los_icu_days", "los_hospital_days", "discharge_location"]
-    table = read(folder, "mimic3_demo_admissions.parquet", drop=left_out)
+    table = read(folder, "mimic3_demo_admissions.parquet", drop=left_out, keep=["hospital_expire_flag"])
     return Dataset(
         name="mimic3-demo",
         title="MIMIC-III Clinical Database Demo 1.4",

@@ -113,18 +113,24 @@ def existing(folder: str | PathLike[str], file: str) -> Path:
     return path
 
 
-def read(folder: str | PathLike[str], file: str, drop: Sequence[str] = ()) -> pa.Table:
+def read(folder: str | PathLike[str], file: str, drop: Sequence[str] = (), keep: Sequence[str] = ()) -> pa.Table:
     """Read a Parquet file without some of its columns; long strings and notes of other libraries become plain.
 
+    Args:
+        folder: Where it is.
+        file: Its name.
+        drop: Columns to leave out.
+        keep: Columns that must be there.
+
     Raises:
-        InputError: The file is missing, cannot be read, or lacks a column that is to be left out.
+        InputError: The file is missing, cannot be read, or lacks a column that was named.
     """
     path = existing(folder, file)
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} cannot be read as Parquet ({type(error).__name__}); fetch it again") from None
-    missing = sorted(set(drop) - set(table.column_names))
+    missing = sorted({*drop, *keep} - set(table.column_names))
     if missing:
         raise InputError(f"{path} lacks columns ({', '.join(missing)}); README.md of the data folder describes them")
     table = table.drop_columns(list(drop))

@@ -18,7 +18,7 @@ def adult(folder: Path) -> Dataset:
     return Dataset(
         name="adult",
         title="Adult, UCI 2",
-        table=read(folder, "adult.parquet", drop=["split"]),
+        table=read(folder, "adult.parquet", drop=["split"], keep=["income"]),
         target="income",
         schema=public_schema("adult"),
         published=TABLE1["adult"],
@@ -27,7 +27,7 @@ def adult(folder: Path) -> Dataset:
 
 def adult32(folder: Path) -> Dataset:
     """Load the 32,561 rows of Adult's training file, the number that the ClustMix paper states."""
-    table = read(folder, "adult.parquet")
+    table = read(folder, "adult.parquet", keep=["income", "split"])
     return Dataset(
         name="adult32",
         title="Adult, UCI 2, training file",
@@ -46,7 +46,7 @@ def census(folder: Path) -> Dataset:
     return Dataset(
         name="census",
         title="Census-Income (KDD), UCI 117",
-        table=read(folder, "census_income_kdd.parquet", drop=["instance_weight", "split"]),
+        table=read(folder, "census_income_kdd.parquet", drop=["instance_weight", "split"], keep=["income"]),
         target="income",
         schema=public_schema("census"),
         published=TABLE1["census"],
@@ -62,7 +62,7 @@ def credit(folder: Path) -> Dataset:
     return Dataset(
         name="credit",
         title="Credit Card Fraud, ULB",
-        table=as_text(read(folder, "creditcard.parquet", drop=["Time"]), "Class"),
+        table=as_text(read(folder, "creditcard.parquet", drop=["Time"], keep=["Class"]), "Class"),
         target="Class",
         schema=None,
         published=TABLE1["credit"],
@@ -77,7 +77,7 @@ def pima(folder: Path) -> Dataset:
     return Dataset(
         name="pima",
         title="Pima Indians Diabetes, NIDDK",
-        table=read(folder, "pima_diabetes.parquet"),
+        table=read(folder, "pima_diabetes.parquet", keep=["outcome"]),
         target="outcome",
         schema=public_schema("pima"),
     )
@@ -88,7 +88,7 @@ def phishing(folder: Path) -> Dataset:
     return Dataset(
         name="phishing",
         title="Phishing Websites, UCI 327",
-        table=read(folder, "phishing_websites.parquet"),
+        table=read(folder, "phishing_websites.parquet", keep=["Result"]),
         target="Result",
         schema=public_schema("phishing"),
     )

@@ -78,7 +78,7 @@ def audit(
         (False, 4)
     """
     chosen = recipe if isinstance(recipe, Recipe) else make_recipe(recipe)
-    budget = Budget(epsilon, delta, Adjacency(adjacency))
+    budget = Budget(epsilon, delta, adjacency)  # type: ignore[arg-type]  # Budget reads text, too
     _check(trials, confidence, pairs, statistics, workers)
     found = collect(chosen, budget, pairs, trials, workers=workers, record=record, progress=progress)
     intervals = INTERVALS * len(pairs) * len(statistics)

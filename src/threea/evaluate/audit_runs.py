@@ -28,6 +28,7 @@ from threea.errors import BudgetRefused, SettingError, UserError
 from threea.evaluate.audit_answers import AuditedTable, Sides, Tape
 from threea.evaluate.audit_pairs import SCHEMA, Pair
 from threea.evaluate.audit_statistics import Run, counts
+from threea.evaluate.benchmark_cells import source
 from threea.framework import Recipe
 
 Progress = Callable[[int, int], None]
@@ -51,7 +52,8 @@ class Batch:
     def key(self) -> str:
         """What the runs depend on, but for chance: runs with the same key may stand side by side."""
         kind = type(self.recipe)
-        parts = (threea.__version__, kind.__module__, kind.__qualname__, self.recipe, self.budget, self.pair)
+        # The source, too: runs of a recipe before and after it was mended are not of one kind.
+        parts = (threea.__version__, source(), kind.__module__, kind.__qualname__, self.recipe, self.budget, self.pair)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     def run(self) -> list[Run]:

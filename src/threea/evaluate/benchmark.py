@@ -18,13 +18,15 @@ from threea.errors import SettingError
 from threea.evaluate.benchmark_cells import Progress
 from threea.evaluate.benchmark_mcgen import mcgen
 from threea.evaluate.benchmark_page import html, markdown
-from threea.evaluate.benchmark_peers import peers
+from threea.evaluate.benchmark_peers import PEERS, peers
+from threea.evaluate.benchmark_sweep import sweep
 from threea.evaluate.benchmark_table1 import table1
 
 TABLES = {
     "table1": "the ClustMix paper's Table 1: LightGBM trained on each recipe's rows, tested on real ones",
     "mcgen": "the MC-GEN paper's two scenarios: synthetic rows as a test set, and as a training set",
-    "peers": "other libraries beside ours: score, time and memory on one core",
+    "peers": "other libraries beside ours: score, distances of marginals, time and memory on one core",
+    "sweep": "score by epsilon, from 0.1 to 10, with a picture",
 }
 """Every table by name, and what it is about."""
 
@@ -51,9 +53,9 @@ def benchmark(
         data: The folder that holds the datasets.
         out: The JSON file; the others, and the finished cells, get its name with another ending.
         datasets: Names; the table's own by default.
-        recipes: Names; all by default.
-        epsilon: Of the releases; 1 by default, for ``mcgen`` from 0.1 to 1.
-        seeds: How many splits; 5 by default, for ``peers`` 3.
+        recipes: Names, for ``peers`` also of other libraries' methods; all by default, for ``sweep`` two.
+        epsilon: Of the releases; 1 by default, for ``mcgen`` from 0.1 to 1, for ``sweep`` from 0.1 to 10.
+        seeds: How many splits; 5 by default, for ``peers`` and ``sweep`` 3.
         cache: For ``peers``: where their environments are kept.
         progress: Told of each cell.
 
@@ -69,6 +71,9 @@ def benchmark(
         close = difflib.get_close_matches(table, TABLES, n=1, cutoff=0.5)
         guess = f"did you mean {close[0]}? " if close else ""
         raise SettingError(f"table ({table}) is unknown; {guess}known: {', '.join(TABLES)}")
+    foreign = [name for name in recipes or () if name in PEERS]
+    if foreign and table != "peers":
+        raise SettingError(f"recipe ({foreign[0]}) is another library's; the table peers measures it, {table} does not")
     place = _place(out)
     common: dict[str, Any] = {
         "datasets": datasets,
@@ -80,13 +85,18 @@ def benchmark(
     if seeds is not None:
         common["seeds"] = seeds
     if epsilon is not None:
-        common |= {"epsilons": (epsilon,)} if table == "mcgen" else {"epsilon": epsilon}
+        common |= {"epsilons": (epsilon,)} if table in ("mcgen", "sweep") else {"epsilon": epsilon}
     if table == "peers":
         common["cache"] = cache or place.parent / ENVIRONMENTS
     return write(_MAKERS[table](**common), place)
 
 
-_MAKERS: dict[str, Callable[..., dict[str, Any]]] = {"table1": table1, "mcgen": mcgen, "peers": peers}
+_MAKERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "table1": table1,
+    "mcgen": mcgen,
+    "peers": peers,
+    "sweep": sweep,
+}
 
 
 def _place(out: str | PathLike[str]) -> Path:
@@ -126,4 +136,4 @@ def write(result: dict[str, Any], out: Path) -> list[Path]:
     return files
 
 
-__all__ = ["TABLES", "benchmark", "html", "markdown", "mcgen", "peers", "table1", "write"]
+__all__ = ["TABLES", "benchmark", "html", "markdown", "mcgen", "peers", "sweep", "table1", "write"]

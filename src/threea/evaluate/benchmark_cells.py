@@ -51,8 +51,8 @@ class Key:
 class CellFile:
     """Finished cells in a file of JSON lines, one appended as soon as it is done.
 
-    A line that was torn by a crash is passed over, and so is anything else that is no cell. Cells that failed are
-    written down but measured again by the next run: what was missing may be there then.
+    A line that was torn by a crash is passed over, and so is anything else that is no cell; of several lines for one
+    cell the last counts. Cells that failed are measured again by the next run: what was missing may be there then.
 
     Args:
         path: Where the lines are; None to remember nothing.
@@ -70,31 +70,38 @@ class CellFile:
             entry = json.loads(line)
         except ValueError:
             return
-        if isinstance(entry, dict) and isinstance(entry.get("cell"), dict) and "error" not in entry["cell"]:
+        if isinstance(entry, dict) and isinstance(entry.get("cell"), dict):
             self._cells[str(entry.get("key"))] = entry["cell"]
 
     def __contains__(self, key: Key) -> bool:
         """Say whether a cell is done."""
-        return str(key) in self._cells
+        return "error" not in self._cells.get(str(key), {"error": "not there"})
 
-    def measured(self, key: Key, measure: Callable[[], Cell]) -> Cell:
+    def measured(
+        self, key: Key, measure: Callable[[], Cell], again: Callable[[Cell], bool] = lambda cell: "error" in cell
+    ) -> Cell:
         """Return a cell: the one written down, or else the one that is now measured and written down.
 
         A failure is a cell, too: ``{"error": "error: ..."}``.
 
+        Args:
+            key: What it depends on.
+            measure: Measures it.
+            again: Whether a cell that is written down is to be measured again; by default if it failed.
+
         Raises:
             SettingError: The file cannot be written.
         """
-        if key in self:
-            return self._cells[str(key)]
+        known = self._cells.get(str(key))
+        if known is not None and not again(known):
+            return known
         try:
             cell = measure()
         except Exception as error:  # one recipe's failure must not end a run of hours
             cell = {"error": _described(error)}
         cell = dict(finite(cell)) | {"source": source()}
         self._append({"key": str(key), "cell": cell, "settings": dict(key.settings)})
-        if "error" not in cell:
-            self._cells[str(key)] = cell
+        self._cells[str(key)] = cell
         return cell
 
     def _append(self, entry: dict[str, Any]) -> None:
@@ -126,6 +133,15 @@ def source() -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
+def spread(cells: Sequence[Cell], figure: str) -> dict[str, Any]:
+    """Return the mean and the standard deviation of a figure over the cells that have it; None where undefined."""
+    known = [cell[figure] for cell in cells if cell.get(figure) is not None]
+    return {
+        "mean": statistics.fmean(known) if known else None,
+        "stdev": statistics.stdev(known) if len(known) > 1 else None,
+    }
+
+
 def finite(value: Any) -> Any:
     """Return plain data with None for every number that JSON has no name for."""
     if isinstance(value, Mapping):
@@ -146,22 +162,23 @@ def summary(cells: Sequence[Cell], figure: str = "score") -> dict[str, Any]:
 
     Returns:
         mean, stdev (None for one seed), by_seed (None where it failed), seeds (how many succeeded), seconds (mean),
-        sources (hashes of the source that they were measured with), and the first cell's facts: rows, guarantee,
-        accounted_epsilon; error, the first failure's, if any failed.
+        sources (hashes of the source that they were measured with), peak_memory_mb (the largest), and the first cell's
+        facts: rows, guarantee, accounted_epsilon, version, classifier; error, the first failure's, if any failed.
     """
     scores = [cell.get(figure) for cell in cells]
     known = [score for score in scores if score is not None]
     done = [cell for cell in cells if "error" not in cell]
     seconds = [cell["seconds"] for cell in done if "seconds" in cell]
     found: dict[str, Any] = {
-        "mean": statistics.fmean(known) if known else None,
-        "stdev": statistics.stdev(known) if len(known) > 1 else None,
+        **spread(cells, figure),
         "by_seed": scores,
         "seeds": len(known),
         "seconds": statistics.fmean(seconds) if seconds else None,
     }
-    facts = ("rows", "guarantee", "accounted_epsilon", "peak_memory_mb", "version", "classifier")
+    facts = ("rows", "guarantee", "accounted_epsilon", "version", "classifier")
     found |= {name: done[0][name] for name in facts if done and name in done[0]}
+    peaks = [cell["peak_memory_mb"] for cell in done if "peak_memory_mb" in cell]
+    found |= {"peak_memory_mb": max(peaks)} if peaks else {}
     found["sources"] = sorted({cell["source"] for cell in cells if "source" in cell})
     failed = [cell["error"] for cell in cells if "error" in cell]
     return found | ({"error": failed[0]} if failed else {})

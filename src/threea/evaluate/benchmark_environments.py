@@ -41,7 +41,7 @@ class Environments:
         python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
         mark = home / "installed.json"
         wanted = json.dumps(sorted(requirements))
-        if not (mark.is_file() and mark.read_text(encoding="utf-8") == wanted):
+        if not (python.exists() and mark.is_file() and mark.read_text(encoding="utf-8") == wanted):
             try:
                 self._make(home, python, requirements)
             except Unavailable as reason:

@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 import threea
+from threea.budget import Adjacency
 from threea.datasets import Dataset
 from threea.datasets.published import MEAN_DISTANCE_TO_REAL, METHODS
 from threea.evaluate.benchmark_cells import Cell, CellFile, Key, Progress, shown, summary
 from threea.evaluate.benchmark_work import about, checked, facts, learner_settings, loaded, released, scored, versions
 from threea.framework import Recipe
+from threea.recipes import DEFAULT
 
 DATASETS = ("adult32", "census", "credit", "isolet", "physionet2012", "support2", "diabetes130", "mnist")
 LEARNER = "lightgbm"
@@ -28,7 +30,7 @@ def table1(
     seeds: int = 5,
     *,
     data: str | PathLike[str],
-    adjacency: str = "add-remove",
+    replaced: Sequence[str] = (DEFAULT,),
     cells: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -40,15 +42,16 @@ def table1(
         epsilon: Of every release; delta is the dataset's.
         seeds: How many splits; each also seeds sampling and the classifier. Noise cannot be seeded.
         data: The folder that holds the datasets.
-        adjacency: ``add-remove`` or ``replace``.
+        replaced: Of which recipes also releases under ``replace`` are made, the paper's adjacency; the default one. All
+            others are under ``add-remove``.
         cells: Where finished cells are kept, to go on from after a break.
         progress: Told of each cell.
 
     Returns:
         table, epsilon, adjacency, seeds, learner, versions; recipes (guarantee and settings of each); datasets, a list
-        of what `benchmark_work.facts` says with classifier, real, recipes (a `benchmark_cells.summary` each) and
-        theirs (the paper's figures, or None), or dataset and skipped; mean_distance_to_real with ours, theirs and
-        over (the datasets that it is the mean over).
+        of what `benchmark_work.facts` says with real, recipes and replace (the recipes under ``replace``; a
+        `benchmark_cells.summary` each) and theirs (the paper's figures, or None), or dataset and skipped;
+        mean_distance_to_real with ours, replace, theirs and over (the datasets that it is the mean over).
 
     Raises:
         SettingError: A name or number is wrong.
@@ -56,55 +59,59 @@ def table1(
     """
     names = DATASETS if datasets is None else tuple(datasets)
     chosen = checked(names, recipes, [epsilon], seeds)
+    also = [name for name in chosen if name in replaced]
     store, rows = CellFile(cells), []
     for name, dataset in loaded(names, data):
         if isinstance(dataset, str):
             rows.append({"dataset": name, "skipped": dataset})
             continue
-        rows.append(_row(dataset, chosen, epsilon, adjacency, seeds, store, progress))
+        rows.append(_row(dataset, chosen, also, epsilon, seeds, store, progress))
     return {
         "table": "table1",
         "epsilon": epsilon,
-        "adjacency": adjacency,
+        "adjacency": str(Adjacency.ADD_REMOVE),
         "seeds": seeds,
         "learner": LEARNER,
         "versions": versions(),
         "recipes": about(chosen),
         "datasets": rows,
-        "mean_distance_to_real": _distances(rows, chosen),
+        "mean_distance_to_real": _distances(rows),
     }
 
 
 def _row(
     dataset: Dataset,
     recipes: dict[str, Recipe],
+    replaced: Sequence[str],
     epsilon: float,
-    adjacency: str,
     seeds: int,
     store: CellFile,
     progress: Progress | None,
 ) -> dict[str, Any]:
-    found: dict[str, list[Cell]] = {name: [] for name in (REAL, *recipes)}
+    found: dict[tuple[str, Adjacency], list[Cell]] = {(name, Adjacency.ADD_REMOVE): [] for name in (REAL, *recipes)}
+    found |= {(name, Adjacency.REPLACE): [] for name in replaced}
     for seed in range(seeds):
         train, test = dataset.split(seed)
-        for name, cells in found.items():
+        for (name, adjacency), cells in found.items():
             recipe = recipes.get(name)
             key = _key(dataset, name, recipe, seed, epsilon, adjacency)
             cell = store.measured(key, _work(dataset, train, test, recipe, epsilon, adjacency, seed))
             cells.append(cell)
             if progress:
-                progress(f"{dataset.name}, {name}, seed {seed}: {shown(cell, dataset.metric)}")
+                under = f" ({adjacency})" if adjacency is Adjacency.REPLACE else ""
+                progress(f"{dataset.name}, {name}{under}, seed {seed}: {shown(cell, dataset.metric)}")
     theirs = dataset.published
     return {
         **facts(dataset),
-        REAL: summary(found[REAL]),
-        "recipes": {name: summary(found[name]) for name in recipes},
+        REAL: summary(found[REAL, Adjacency.ADD_REMOVE]),
+        "recipes": {name: summary(found[name, Adjacency.ADD_REMOVE]) for name in recipes},
+        "replace": {name: summary(found[name, Adjacency.REPLACE]) for name in replaced},
         "theirs": theirs
         and {"dataset": theirs.dataset, "rows": theirs.rows, "features": theirs.features, "scores": theirs.by_method},
     }
 
 
-def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon: float, adjacency: str) -> Key:
+def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon: float, adjacency: Adjacency) -> Key:
     settings: dict[str, Any] = {
         "table": "table1",
         "learner": learner_settings(LEARNER),
@@ -115,7 +122,7 @@ def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon:
         "threea": threea.__version__,
     }
     if recipe is not None:
-        released_with = {"epsilon": epsilon, "delta": dataset.delta, "adjacency": adjacency}
+        released_with = {"epsilon": epsilon, "delta": dataset.delta, "adjacency": str(adjacency)}
         settings |= {"recipe": about({name: recipe})[name]["settings"], **released_with}
     return Key(dataset.name, name, seed, settings)
 
@@ -126,7 +133,7 @@ def _work(
     test: pa.Table,
     recipe: Recipe | None,
     epsilon: float,
-    adjacency: str,
+    adjacency: Adjacency,
     seed: int,
 ) -> Callable[[], Cell]:
     def work() -> Cell:
@@ -142,17 +149,25 @@ def _work(
     return work
 
 
-def _distances(rows: Sequence[dict[str, Any]], recipes: dict[str, Recipe]) -> dict[str, Any]:
+def _distances(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the mean distance of each recipe's scores to the real ones, over the datasets where all have one."""
+    measured = [row for row in rows if "skipped" not in row]
     whole = [
         row
-        for row in rows
-        if "skipped" not in row and all(found["mean"] is not None for found in (row[REAL], *row["recipes"].values()))
+        for row in measured
+        if all(found["mean"] is not None for found in (row[REAL], *row["recipes"].values(), *row["replace"].values()))
     ]
     ours = {
-        name: statistics.fmean(abs(row[REAL]["mean"] - row["recipes"][name]["mean"]) for row in whole)
-        for name in recipes
-        if whole
+        part: {
+            name: statistics.fmean(abs(row[REAL]["mean"] - row[part][name]["mean"]) for row in whole)
+            for name in (whole[0][part] if whole else ())
+        }
+        for part in ("recipes", "replace")
     }
     theirs = {method: MEAN_DISTANCE_TO_REAL[method] for method in METHODS}
-    return {"ours": ours, "theirs": theirs, "over": [row["dataset"] for row in whole]}
+    return {
+        "ours": ours["recipes"],
+        "replace": ours["replace"],
+        "theirs": theirs,
+        "over": [row["dataset"] for row in whole],
+    }

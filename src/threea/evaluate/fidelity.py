@@ -24,16 +24,17 @@ MATRIX_COLUMNS = 40
 def fidelity(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     """Measure how far the release is from the training rows. Owner-only: it reads real rows.
 
-    Every distance is given three times: ``synthetic`` (all released rows against the training rows), ``matched`` (as
-    many released rows as the holdout has) and ``floor`` (the holdout against the training rows: what sampling alone
-    gives). Compare ``matched`` with ``floor``: both have the same sampling error.
+    Every distance is given three times: ``synthetic`` (all released rows against the training rows), ``matched`` and
+    ``floor`` (as many released and as many holdout rows as the smaller of the two tables has; the holdout's distance is
+    what sampling alone gives). Compare ``matched`` with ``floor``: both have the same sampling error.
 
     Args:
         evidence: The release and the real rows.
         seed: Makes it repeatable.
 
     Returns:
-        Plain data. ``rows`` per table, ``bins``, ``interval`` (how intervals were made);
+        Plain data. ``rows`` per table (``holdout``: those of the floor), ``bins``, ``interval`` (how intervals were
+        made);
         ``columns``: per column name, kind, total_variation, wasserstein (numeric columns; a share of the range);
         ``marginals``: for 1, 2 and 3 columns the mean total_variation, how many were ``measured`` ``of`` how many, and
         whether all or a random ``sample``; ``correlation``: see `_correlations`; ``detector``: see `detector`;
@@ -43,8 +44,9 @@ def fidelity(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
         MissingExtra: scikit-learn or LightGBM is not installed.
     """
     schema = evidence.schema
-    fewer = _matched(evidence, seed)
-    tables = {"train": evidence.train, "synthetic": evidence.synthetic, "matched": fewer, "floor": evidence.holdout}
+    rows = min(evidence.holdout.num_rows, evidence.synthetic.num_rows)
+    fewer, floor = _drawn(evidence.synthetic, rows, seed), _drawn(evidence.holdout, rows, seed)
+    tables = {"train": evidence.train, "synthetic": evidence.synthetic, "matched": fewer, "floor": floor}
     cells = {name: Sorted.of(table, schema, seed) for name, table in tables.items()}
     return {
         "rows": {"holdout" if name == "floor" else name: table.num_rows for name, table in tables.items()},
@@ -62,10 +64,9 @@ def fidelity(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def _matched(evidence: Evidence, seed: int) -> pa.Table:
-    rows = min(evidence.holdout.num_rows, evidence.synthetic.num_rows)
-    chosen = np.random.default_rng([seed, 3]).choice(evidence.synthetic.num_rows, rows, replace=False)
-    return evidence.synthetic.take(np.sort(chosen))
+def _drawn(table: pa.Table, rows: int, seed: int) -> pa.Table:
+    chosen = np.random.default_rng([seed, 3]).choice(table.num_rows, rows, replace=False)
+    return table.take(np.sort(chosen))
 
 
 def _columns(cells: dict[str, Sorted], schema: Schema) -> list[dict[str, Any]]:

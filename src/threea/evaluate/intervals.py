@@ -52,7 +52,7 @@ def _plain(value: float) -> float:
     return round(float(value), 6)
 
 
-def clopper_pearson(successes: float, trials: float) -> Interval:
+def clopper_pearson(successes: float, trials: float, level: float = LEVEL) -> Interval:
     """Return the exact interval of a share; whole numbers are not required, so that effective counts can be given.
 
     Example:
@@ -61,7 +61,7 @@ def clopper_pearson(successes: float, trials: float) -> Interval:
     """
     from scipy.special import betaincinv
 
-    tail = (1 - LEVEL) / 2
+    tail = (1 - level) / 2
     low = float(betaincinv(successes, trials - successes + 1, tail)) if successes > 0 else 0.0
     high = float(betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
     return low, high

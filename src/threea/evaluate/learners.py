@@ -273,8 +273,11 @@ def _boosting(train: Matrix, classes: int, settings: dict[str, Any], seed: int) 
         random_state=seed,
     )
     codes = frequent_codes(train, model.max_bins)
-    model.fit(codes(train.values), train.target)
-    return lambda values: (model.predict_proba if classes else model.predict)(codes(values)), None
+    # It cannot bin a column without any value: such a one says nothing, and becomes a constant.
+    hollow = np.isnan(train.values).all(axis=0)
+    model.fit(np.where(hollow, 0.0, codes(train.values)), train.target)
+    predict = model.predict_proba if classes else model.predict
+    return lambda values: predict(np.where(hollow, 0.0, codes(values))), None
 
 
 def _forest(train: Matrix, classes: int, settings: dict[str, Any], seed: int) -> tuple[Predict, Floats | None]:

@@ -70,16 +70,42 @@ def subsets(columns: int, size: int, limit: int, seed: int) -> list[tuple[int, .
 
 def total_variation(left: Sorted, right: Sorted, places: Sequence[int]) -> Floats:
     """Return the total variation distance of two tables' marginals: of all rows, then without each group."""
+    cells, size = _shared(left, right, places)
+    parts = [_counts(cell, table.groups, size) for cell, table in zip(cells, (left, right), strict=True)]
+    shares = [jackknife.without_each(part) for part in parts]
+    distances: Floats = np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
+    return distances
+
+
+def mean_total_variation(left: Sorted, right: Sorted, seed: int) -> dict[str, float]:
+    """Return the mean total variation distance of columns, pairs and triples, as ``tv1``, ``tv2`` and ``tv3``.
+
+    Pairs and triples are all there are, or a fixed random sample. Sizes that the tables have too few columns for are
+    left out.
+    """
+    found = {}
+    for size, limit in ((1, len(left.sizes)), (2, PAIRS), (3, TRIPLES)):
+        chosen = subsets(len(left.sizes), size, limit, seed)
+        if chosen:
+            found[f"tv{size}"] = float(np.mean([_distance(left, right, places) for places in chosen]))
+    return found
+
+
+def _distance(left: Sorted, right: Sorted, places: Sequence[int]) -> float:
+    cells, size = _shared(left, right, places)
+    shares = [np.bincount(cell, minlength=size) / max(len(cell), 1) for cell in cells]
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+def _shared(left: Sorted, right: Sorted, places: Sequence[int]) -> tuple[list[Integers], int]:
+    """Return both tables' cells in the joint table of some columns, and how many cells there are to count."""
     cells = [left.joint(places), right.joint(places)]
     size = math.prod(left.sizes[place] for place in places)
     if size > 4 * (len(cells[0]) + len(cells[1])):
         # Most cells of a large joint table are empty: number those that are not.
         _, numbered = np.unique(np.concatenate(cells), return_inverse=True)
         cells, size = np.split(numbered, [len(cells[0])]), int(numbered.max()) + 1
-    parts = [_counts(cell, table.groups, size) for cell, table in zip(cells, (left, right), strict=True)]
-    shares = [jackknife.without_each(part) for part in parts]
-    distances: Floats = np.abs(shares[0] - shares[1]).sum(axis=-1) / 2
-    return distances
+    return cells, size
 
 
 def _counts(cells: Integers, groups: Integers, size: int) -> Floats:

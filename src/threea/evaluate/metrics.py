@@ -104,13 +104,14 @@ def classification(probabilities: Floats, truth: NDArray[np.int64], positive: in
 def regression(predictions: Floats, truth: Floats) -> Figures:
     """Return the figures of a regression."""
     error = predictions - truth
+    # Far from nought the squares would swallow the variance.
+    centred = truth - truth.mean()
 
     def figures(weights: Floats) -> dict[str, Floats]:
         squared = _mean(error**2, weights)
-        centre = _mean(truth, weights)
-        variance = _mean(truth**2, weights) - centre**2
+        variance = _mean(centred**2, weights) - _mean(centred, weights) ** 2
         # Rounding leaves a constant target a variance of about this size.
-        flat = variance <= 1e-12 * _mean(truth**2, weights)
+        flat = variance <= np.maximum((1e-13 * np.abs(truth).max()) ** 2, 1e-12 * _mean(centred**2, weights))
         return {
             "r2": np.where(flat, np.nan, 1 - squared / np.where(flat, 1.0, variance)),
             "rmse": np.sqrt(squared),

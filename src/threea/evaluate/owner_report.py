@@ -54,6 +54,8 @@ METRICS = {
     "mae": "Mean absolute error",
     "spearman": "Rank correlation",
 }
+NOT_TRIED: Figure = {"name": "not tried", "value": None, "interval": None, "baseline": 0.0}
+"""Stands for the deciding figure of an attack that the rows left nothing to try with."""
 TRAINED_ON = {"real": "real rows", "synthetic": "released rows", "independent": "independent's rows"}
 SIZES = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 
@@ -134,7 +136,8 @@ def _alike(fidelity: dict[str, Any]) -> Answer:
 
 
 def _gives_away(attacks: dict[str, Any], random: bool) -> Answer:
-    question, count, signs = "Does it give anyone away?", len(attacks["attacks"]), attacks["signs"]
+    question, signs = "Does it give anyone away?", attacks["signs"]
+    count = sum(_deciding(attack) is not NOT_TRIED for attack in attacks["attacks"])
     if not count:
         return Answer(question, "fair", "Not measured", attacks["caveat"])
     if signs:
@@ -219,7 +222,10 @@ def _attack_pictures(attacks: dict[str, Any]) -> list[tuple[dict[str, Any], Figu
     """
     chosen = [(attack, _deciding(attack)) for attack in attacks["attacks"]]
     over = [
-        {"value": _over(figure, figure["value"]), "interval": [_over(figure, end) for end in figure["interval"]]}
+        {
+            "value": _over(figure, figure["value"]),
+            "interval": figure["interval"] and [_over(figure, end) for end in figure["interval"]],
+        }
         for _, figure in chosen
     ]
     together = [
@@ -239,6 +245,8 @@ def _attack_pictures(attacks: dict[str, Any]) -> list[tuple[dict[str, Any], Figu
 
 def _deciding(attack: dict[str, Any]) -> Figure:
     figures: list[Figure] = [figure for figure in attack["figures"] if figure["decides"]]
+    if not figures:
+        return NOT_TRIED
     return (
         max(figures, key=lambda figure: _over(figure, figure["interval"][0]) or 0.0) if attack["sign"] else figures[0]
     )

@@ -9,13 +9,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea.evaluate import jackknife
+from threea.evaluate import intervals, jackknife
 from threea.evaluate.evidence import numbers
 from threea.schema import Schema
 
 Floats = NDArray[np.float64]
 
 BELOW = 0.01
+INTERVAL = {
+    # Leaving rows out seldom makes a category vanish: a jackknife would be certain of what it cannot know.
+    "coverage": f"Clopper-Pearson over the categories, level {jackknife.LEVEL:.0%}",
+    "mass": f"{jackknife.INTERVAL['method']}, level {jackknife.LEVEL:.0%}",
+}
 
 
 def rare_categories(tables: Mapping[str, pa.Table], schema: Schema, seed: int) -> dict[str, Any]:
@@ -27,9 +32,10 @@ def rare_categories(tables: Mapping[str, pa.Table], schema: Schema, seed: int) -
         seed: Makes it repeatable.
 
     Returns:
-        ``below`` (the share of training rows under which a category is rare), ``categories`` (how many there are) and
-        per other table ``coverage`` (the share of these categories that appear in it at all) and ``mass`` (their share
-        of its rows, divided by that in the training rows), or None if no category is rare.
+        ``below`` (the share of training rows under which a category is rare), ``categories`` (how many there are),
+        ``interval`` (how intervals were made) and per other table ``coverage`` (the share of these categories that
+        appear in it at all) and ``mass`` (their share of its rows, divided by that in the training rows), or None if no
+        category is rare.
     """
     listed = [column for column in schema.modelled if column.kind.listed]
     coded = dict(zip(tables, numbers(list(tables.values()), listed), strict=True))
@@ -44,7 +50,7 @@ def rare_categories(tables: Mapping[str, pa.Table], schema: Schema, seed: int) -
         name: _left(np.bincount(jackknife.groups(t.num_rows, seed), minlength=jackknife.GROUPS))
         for name, t in tables.items()
     }
-    found: dict[str, Any] = {"below": BELOW, "categories": int(rare.sum())}
+    found: dict[str, Any] = {"below": BELOW, "categories": int(rare.sum()), "interval": INTERVAL}
     for name in tables:
         if name != "train":
             left = {one: _left(counts[one][:, rare]) for one in ("train", name)}
@@ -72,7 +78,9 @@ def _left(counts: NDArray[Any]) -> Floats:
 
 
 def _figures(left: Floats, train: Floats, other: Floats) -> dict[str, Any]:
+    there, categories = int((left[0] > 0).sum()), left.shape[1]
+    interval = intervals.clopper_pearson(there, categories, jackknife.LEVEL)
     return {
-        "coverage": jackknife.summary((left > 0).mean(axis=1)),
+        "coverage": {"value": there / categories, "interval": list(interval)},
         "mass": jackknife.summary(other / np.where(train > 0, train, np.nan), highest=float("inf")),
     }

@@ -135,8 +135,11 @@ def _people(tables: Sequence[pa.Table], schema: Schema) -> NDArray[np.int64]:
     for column in schema.columns:
         if column.kind is Kind.ID:
             ids = pa.chunked_array([chunk for table in tables for chunk in table[column.name].cast(pa.string()).chunks])
-            numbers = ids.combine_chunks().dictionary_encode("encode").indices.to_numpy(zero_copy_only=False)
-            found = numbers.astype(np.int64) if numbers.max() < found.max() else found
+            numbers = ids.combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            unknown = numbers < 0
+            # Who has no id may be anyone: a person for each such row.
+            people = np.where(unknown, numbers.max(initial=-1) + np.cumsum(unknown), numbers).astype(np.int64)
+            found = people if people.max() < found.max() else found
     return found
 
 
@@ -173,8 +176,11 @@ def report(
         figures: What was measured.
         rows: Which samples were used.
     """
-    above = [one for one in figures if one["decides"] and one["interval"][0] > one["baseline"]]
-    if above:
+    decides = [one for one in figures if one["decides"]]
+    above = [one for one in decides if one["interval"][0] > one["baseline"]]
+    if not decides:
+        verdict = "Not tried: the rows left nothing to try it with. That is no sign of safety, nor of danger."
+    elif above:
         worst = max(above, key=lambda one: one["interval"][0] - one["baseline"])
         low, high = worst["interval"]
         verdict = (
