@@ -83,14 +83,14 @@ class Bins:
         count = len(self.special)
         bins = np.clip(cells - count, 0, len(self.edges) - 2)
         lower, upper = np.asarray(self.edges[:-1])[bins], np.asarray(self.edges[1:])[bins]
-        values = self._spread(lower, upper, rng.random(len(cells)))
+        values = self.spread(lower, upper, rng.random(len(cells)))
         if self.special:
             values = np.where(cells < count, np.asarray(self.special)[np.minimum(cells, count - 1)], values)
         if self.missing:
             values[cells == self.size - 1] = np.nan
         return values
 
-    def _spread(
+    def spread(
         self, lower: NDArray[np.float64], upper: NDArray[np.float64], uniform: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return where in a bin a share of it ends, passing over special values: they have cells of their own."""

@@ -104,6 +104,10 @@ class Recipe(ABC):
     assumptions: ClassVar[tuple[str, ...]] = ()
     """What a `claimed` guarantee takes for granted."""
 
+    def chosen(self, schema: Schema) -> tuple[Recipe, str]:
+        """Return the recipe that runs on tables of this schema, and why; itself, unless it picks among others."""
+        return self, ""
+
     @property
     @abstractmethod
     def approximate(self) -> Approximation:
@@ -126,6 +130,9 @@ class Recipe(ABC):
 
     def plan(self, table: PrivateTable) -> Plan:
         """Price everything the release will ask, before it asks anything."""
+        recipe, _ = self.chosen(table.schema)
+        if recipe is not self:
+            return recipe.plan(table)
         found = discovery_steps(table.schema)
         own = self.approximate.steps(table.schema) + (self.adapt.steps(table.schema) if self.adapt else ())
         scale = (1 - SHARE if found else 1) / sum(step.weight for step in own)
@@ -149,6 +156,9 @@ class Recipe(ABC):
             seed: Makes sampling repeatable. Noise cannot be seeded.
             plan: What `plan` returned, if it was looked at first.
         """
+        recipe, _ = self.chosen(table.schema)
+        if recipe is not self:
+            return recipe.run(table, rows, seed, plan)
         self.check_rows(rows)
         if seed is not None and (not isinstance(seed, int) or seed < 0):
             raise SettingError(f"seed ({seed}) must be a whole number, at least 0")

@@ -19,7 +19,9 @@ from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.gradient import Gradient
 from threea.approximate.label_tree import TreeModel
-from threea.framework import Histogram
+from threea.cells import Merged
+from threea.errors import SettingError
+from threea.framework import Histogram, Model
 from threea.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
@@ -28,6 +30,8 @@ Whole = NDArray[np.int64]
 STEP = "teacher's gradient"
 _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
 _LEAST_DAMPING = 5.0
+_CLEAR, _FEWEST = 4.0, 16
+"""Features this many standard deviations clear of noise are looked at, and at least so many."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -39,7 +43,7 @@ class Teacher:
         alpha: Share of labels that stay the model's own: 1 keeps its density, 0 is all for the task.
         weight: Its share of the budget, relative to the approximation's 1.
         steps_taken: How many gradients it asks for.
-        clip: Bound on how wrong a single row may say that it is.
+        clip: Bound on how wrong a single row may say that it is, from 0 to 1.
         damping: How much a step is damped, in standard deviations of a gradient's noise.
     """
 
@@ -55,17 +59,22 @@ class Teacher:
             return ()
         return (Step(name=STEP, weight=self.weight, count=self.steps_taken),)
 
-    def adapt(self, model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel | Taught:
+    def adapt(self, model: Model, table: PrivateTable, plan: Plan) -> Model:
         """Train, and return the model with a teacher at its side."""
+        if not isinstance(model, TreeModel):
+            raise SettingError(f"the teacher labels rows of a label tree, not of a {type(model).__name__}")
         classes = tuple(int(place) for place in np.flatnonzero(model.sizes > 3 * model.stddev))
         if not self.steps(table.schema) or len(classes) < 2 or model.label is None:
             return model
-        cells = tuple(feature.merged for feature in model.features)
+        learned = _telling(model)
+        cells = tuple(model.features[place].merged for place in learned)
         width = sum(merged.size for merged in cells)
         emphasis = model.balanced[list(classes)] / model.sizes[list(classes)]
         group, codes = model.draw(min(_MOST_ROWS, _MOST_NUMBERS // width), np.random.default_rng(0))
-        rows = _OneHot.of(model, group, codes, classes)
-        query = Gradient(model.label, classes, cells, np.zeros((len(classes), width)), tuple(emphasis), self.clip)
+        rows = _OneHot.of(cells, group, [codes[place] for place in learned], classes, model.effective_rows)
+        # Of more than two classes, each is told of: then a row can be wrong about two of them.
+        clip = self.clip * (1.0 if len(classes) == 2 else math.sqrt(2))
+        query = Gradient(model.label, classes, cells, np.zeros((len(classes), width)), tuple(emphasis), clip)
         damping = max(self.damping * table.stddev(query, plan[STEP]), _LEAST_DAMPING)
         weights = rows.trained(damping)
         curvature = rows.curvature(weights, damping)
@@ -76,7 +85,14 @@ class Teacher:
             visited.append(weights)
         weights = np.mean(visited[len(visited) // 2 :], axis=0)
         weights = rows.calibrated(weights, cells[0].size)
-        return Taught(model, classes, _all_classes(weights), self.alpha)
+        return Taught(model, classes, learned, _all_classes(weights), self.alpha)
+
+
+def _telling(model: TreeModel) -> tuple[int, ...]:
+    """Return the features that differ between the classes by more than noise: others would only add to it."""
+    lead = np.array([feature.telling(model.sizes, model.stddev) for feature in model.features])
+    least = min(_CLEAR, float(np.sort(lead)[-min(len(lead), _FEWEST)]))
+    return tuple(int(place) for place in np.flatnonzero(lead >= least))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +110,15 @@ class _OneHot:
     scale: float
 
     @classmethod
-    def of(cls, model: TreeModel, group: Whole, codes: Sequence[Whole], classes: tuple[int, ...]) -> _OneHot:
+    def of(
+        cls, cells: Sequence[Merged], group: Whole, codes: Sequence[Whole], classes: tuple[int, ...], stand_for: float
+    ) -> _OneHot:
         known = np.isin(group, classes)
-        merged = [feature.merged.merge(code[known]) for feature, code in zip(model.features, codes, strict=True)]
-        blocks = [np.eye(f.merged.size, dtype=np.float32)[code] for f, code in zip(model.features, merged, strict=True)]
+        pairs = zip(cells, codes, strict=True)
+        blocks = [np.eye(merged.size, dtype=np.float32)[merged.merge(code[known])] for merged, code in pairs]
         told = classes if len(classes) > 2 else classes[1:]
         actual = np.array([group[known] == place for place in told], np.float64)
-        return cls(np.hstack(blocks), actual, model.effective_rows / max(len(group), 1))
+        return cls(np.hstack(blocks), actual, stand_for / max(len(group), 1))
 
     def chances(self, weights: Floats) -> Floats:
         """Return the probabilities of the classes told of."""
@@ -148,12 +166,14 @@ class Taught:
     Args:
         model: Where rows are drawn from.
         classes: Those that the teacher knows.
-        weights: One per class and merged cell.
+        learned: Positions of the features it looks at.
+        weights: One per class and merged cell of these.
         alpha: Share of labels that stay the model's own.
     """
 
     model: TreeModel
     classes: tuple[int, ...]
+    learned: tuple[int, ...]
     weights: Floats
     alpha: float
 
@@ -177,9 +197,10 @@ class Taught:
     def logits(self, codes: Sequence[Whole]) -> Floats:
         """Return what the teacher thinks of rows in these cells, shape (classes, rows)."""
         total, start = np.zeros((len(self.classes), len(codes[0]))), 0
-        for feature, code in zip(self.model.features, codes, strict=True):
-            total += self.weights[:, start + feature.merged.merge(code)]
-            start += feature.merged.size
+        for place in self.learned:
+            merged = self.model.features[place].merged
+            total += self.weights[:, start + merged.merge(codes[place])]
+            start += merged.size
         return total
 
 

@@ -1,4 +1,4 @@
-"""From noisy counts to distributions: all of it post-processing."""
+"""From noisy counts to distributions, and draws from them: all of it post-processing."""
 
 from __future__ import annotations
 
@@ -98,3 +98,12 @@ def grouped(cells: Cells, mass: Floats, most: int, least: float = 0.0) -> tuple[
     light = np.flatnonzero(weight < least)
     groups[np.isin(groups, light[1:])] = light[0] if len(light) else 0
     return tuple(int(group) for group in np.unique(groups, return_inverse=True)[1])
+
+
+def draw(weights: Floats, row: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw a column for each entry of `row`, by the weights in that row; evenly from a row without any."""
+    heavy = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
+    cumulative = np.cumsum(heavy, axis=1)
+    ladder = (cumulative / cumulative[:, -1:] + np.arange(len(weights))[:, None]).ravel()
+    found = np.searchsorted(ladder, row + rng.random(len(row)), side="right") - row * weights.shape[1]
+    return np.asarray(np.clip(found, 0, weights.shape[1] - 1))

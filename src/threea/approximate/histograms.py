@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.query import Answer, Marginal, Stack
-from threea.approximate.denoise import proportions
+from threea.approximate.denoise import draw, proportions
 from threea.cells import Cells
 from threea.framework import Histogram
 from threea.schema import Chunk, Schema
@@ -85,18 +85,8 @@ class HistogramModel:
 
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
         """Draw labels, then every feature given its label."""
-        group = draw(self.classes[None, :], np.zeros(rows, np.int64), rng)
+        group = draw(proportions(self.classes)[None, :], np.zeros(rows, np.int64), rng)
         chunk: Chunk = {self.label.column: self.label.draw(group, rng)} if self.label else {}
         for cells, table in zip(self.features, self.tables, strict=True):
-            chunk[cells.column] = cells.draw(draw(table, group, rng), rng)
+            chunk[cells.column] = cells.draw(draw(np.array([proportions(row) for row in table]), group, rng), rng)
         return chunk
-
-
-def draw(counts: Counts, group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a cell for each entry of `group`, by the noisy counts in that row of `counts`."""
-    cells = np.empty(len(group), np.int64)
-    for row in np.unique(group):
-        members = group == row
-        cumulative = np.cumsum(proportions(counts[row]))
-        cells[members] = np.searchsorted(cumulative, rng.random(int(members.sum())), side="right")
-    return cells.clip(max=counts.shape[1] - 1)

@@ -18,7 +18,7 @@ from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Pure
 from threea.anonymize.query import Count, Gaps, Marginal, Stack
-from threea.approximate.denoise import fitted, grouped, proportions, shrunk
+from threea.approximate.denoise import draw, fitted, grouped, proportions, shrunk
 from threea.cells import Bins, Cells, Merged
 from threea.framework import Histogram
 from threea.schema import Chunk, Schema
@@ -146,6 +146,16 @@ class Feature:
         """Its distribution over the merged cells, in each class."""
         groups = np.asarray(self.merged.groups)
         return np.array([np.bincount(groups, weights=row, minlength=self.merged.size) for row in self.given])
+
+    def telling(self, sizes: Floats, stddev: float) -> float:
+        """Return by how many standard deviations it differs more between the classes than noise and chance would."""
+        groups = np.asarray(self.merged.groups)
+        counts = np.array([np.bincount(groups, weights=row) for row in self.counts])
+        overall = np.maximum(proportions(counts.sum(axis=0)), 0.0)
+        expected = sizes[:, None] * overall
+        variance = np.bincount(groups) * stddev**2 + expected * (1 - expected / max(float(sizes.sum()), 1.0))
+        freedom = max((len(sizes) - 1) * (len(overall) - 1), 1)
+        return float((((counts - expected) ** 2 / variance).sum() - freedom) / math.sqrt(2 * freedom))
 
     def refined(self, coarse: Whole, group: Whole, rng: np.random.Generator) -> Whole:
         """Draw a fine cell for each merged one."""
@@ -314,12 +324,3 @@ class TreeModel:
                 order.append((feature, parent, given.reshape(-1, given.shape[-1])))
                 waiting += [(child, feature, joint) for child, joint in beside[feature] if child not in seen]
         return order
-
-
-def draw(weights: Floats, row: Whole, rng: np.random.Generator) -> Whole:
-    """Draw a column for each entry of `row`, by the weights in that row; evenly from a row without any."""
-    heavy = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
-    cumulative = np.cumsum(heavy, axis=1)
-    ladder = (cumulative / cumulative[:, -1:] + np.arange(len(weights))[:, None]).ravel()
-    found = np.searchsorted(ladder, row + rng.random(len(row)), side="right") - row * weights.shape[1]
-    return np.clip(found, 0, weights.shape[1] - 1)

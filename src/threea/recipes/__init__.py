@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from threea.framework import Recipe
+from threea.recipes.auto import Auto
+from threea.recipes.gaussians import GaussiansRecipe
 from threea.recipes.independent import Independent
 from threea.recipes.labeltree import LabelTreeRecipe
 
-RECIPES: dict[str, type[Recipe]] = {recipe.name: recipe for recipe in (Independent, LabelTreeRecipe)}
+RECIPES: dict[str, type[Recipe]] = {
+    recipe.name: recipe for recipe in (Auto, LabelTreeRecipe, GaussiansRecipe, Independent)
+}
 """Every recipe by name."""
 
-DEFAULT = "independent"
+DEFAULT = "auto"
 """What `threea release` runs when no recipe is named."""
 
-__all__ = ["DEFAULT", "RECIPES", "Independent", "LabelTreeRecipe"]
+__all__ = ["DEFAULT", "RECIPES", "Auto", "GaussiansRecipe", "Independent", "LabelTreeRecipe"]

@@ -1,0 +1,248 @@
+"""Queries of wide numeric rows: lengths, sums, squares and products of a row's coordinates in a public basis.
+
+A row is looked up, not computed: each column's cell has a whole-number score, and the scores are multiplied by a
+whole-number basis. All terms are exact in a double, so a row's coordinates do not depend on its neighbours.
+
+Proof: docs/proofs/vectors.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.query import Answer, Exact, OneHot, Rows
+from threea.cells import Cells
+from threea.errors import SettingError
+
+Floats = NDArray[np.float64]
+
+SCORE_BITS, BASIS_BITS = 10, 14
+MOST_SCORE = 1 << (SCORE_BITS + 1)
+"""Scores count 2**-SCORE_BITS; centred, they are from -2 to 2."""
+MOST_COLUMNS = 1 << 20
+_UNIT = 2.0 ** (SCORE_BITS + BASIS_BITS)
+_SHRINK = 1 - 2.0**-32
+"""Covers the roundings of a length computed in floating point, for up to 2**20 coordinates."""
+_DIAGONAL, _BESIDE = 29, 41
+"""41 / 29 is just below the square root of 2, by which a product beside the diagonal stands for two."""
+_BLOCK_NUMBERS = 1 << 22
+_MOST_BLOCK = 1 << 14
+
+
+class Moment(StrEnum):
+    """What is summed over the rows."""
+
+    SUMS = "sums"
+    SQUARES = "squares"
+    PRODUCTS = "products"
+    """Of all pairs of coordinates: the upper triangle, by rows."""
+
+
+def frequencies(grid: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return the cosines of a grid, slowest first: one row of frequencies, one number per axis, for each.
+
+    Example:
+        >>> frequencies((2, 2)).tolist()
+        [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    every = np.indices(grid).reshape(len(grid), -1).T
+    relative = (every / np.array(grid)) ** 2
+    return every[np.argsort(relative.sum(axis=1), kind="stable")]
+
+
+@lru_cache(maxsize=4)
+def basis(grid: tuple[int, ...], kept: tuple[int, ...]) -> Floats:
+    """Return chosen cosines of a grid, one a column, rounded to whole numbers: an orthonormal basis times 2**14."""
+    chosen = frequencies(grid)[list(kept)]
+    product = np.ones((1, len(kept)))
+    for size, frequency in zip(grid, chosen.T, strict=True):
+        place = (2 * np.arange(size)[:, None] + 1) * np.pi / (2 * size)
+        scale = np.where(frequency == 0, math.sqrt(1 / size), math.sqrt(2 / size))
+        product = (product[:, None, :] * (np.cos(place * frequency) * scale)[None, :, :]).reshape(-1, len(kept))
+    return np.round(product * 2.0**BASIS_BITS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Public coordinates of a row.
+
+    Args:
+        cells: The columns' cells.
+        scores: For each column, the whole number that each of its cells counts for; 0 for a value without a cell.
+        grid: How the columns lie: their number, or the height and width of an image.
+        kept: Which of the grid's cosines, numbered from the slowest.
+
+    Raises:
+        SettingError: The parts do not fit one another, or a score is too large.
+    """
+
+    cells: tuple[Cells, ...]
+    scores: tuple[tuple[int, ...], ...]
+    grid: tuple[int, ...]
+    kept: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        columns = len(self.cells)
+        if not 1 <= columns == math.prod(self.grid) <= MOST_COLUMNS:
+            raise SettingError(f"grid {self.grid} must have as many places as there are columns ({columns})")
+        if [len(score) for score in self.scores] != [cells.size for cells in self.cells]:
+            raise SettingError("each cell needs a score")
+        if any(not isinstance(s, int) or abs(s) > MOST_SCORE for score in self.scores for s in score):
+            raise SettingError(f"scores must be whole numbers from {-MOST_SCORE} to {MOST_SCORE}")
+        if (
+            not self.kept
+            or len(set(self.kept)) != len(self.kept)
+            or not 0 <= min(self.kept) <= max(self.kept) < columns
+        ):
+            raise SettingError(f"kept cosines must differ, and be numbered from 0 to {columns - 1}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns read."""
+        return tuple(cells.column for cells in self.cells)
+
+    def blocks(self, rows: Rows) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Yield blocks of rows: which, their coordinates (whole numbers, counting 2**-24), and their lengths."""
+        matrix = basis(self.grid, self.kept)
+        tables = [np.array([*score, 0], np.float64) for score in self.scores]
+        height = min(_MOST_BLOCK, max(1, _BLOCK_NUMBERS // len(tables)))
+        for start in range(0, rows.count, height):
+            block = slice(start, min(start + height, rows.count))
+            looked_up = np.empty((block.stop - start, len(tables)))
+            for place, (cells, table) in enumerate(zip(self.cells, tables, strict=True)):
+                # A value without a cell has number -1: the last place of the table, which holds 0.
+                looked_up[:, place] = table[rows.index(cells)[block]]
+            found = np.ascontiguousarray(looked_up @ matrix)
+            # Row by row in memory, or a length's last bit would depend on how many rows there are.
+            yield block, found, np.sqrt((found * found).sum(axis=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths(OneHot):
+    """How many rows have coordinates of which length.
+
+    Args:
+        frame: The coordinates.
+        edges: Increasing lengths; the answer counts those below each edge and not below the one before, and the rest.
+    """
+
+    frame: Frame
+    edges: tuple[float, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns read."""
+        return self.frame.columns
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """One count per edge, and one beyond."""
+        return (len(self.edges) + 1,)
+
+    def cell(self, rows: Rows) -> NDArray[np.int64]:
+        """Find each row's length among the edges."""
+        found = np.empty(rows.count, np.int64)
+        for block, _, lengths in self.frame.blocks(rows):
+            found[block] = np.searchsorted(np.array(self.edges) * _UNIT, lengths, side="right")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors(Exact):
+    """Sums over the rows, within each group, of their coordinates, squares or products, divided by a radius.
+
+    Longer rows are shortened to the radius, so a row adds at most 1. Two rows' squares, or products, never point apart.
+
+    Args:
+        frame: The coordinates.
+        radius: The length that counts as 1.
+        moment: What is summed.
+        by: The cells that say which group a row is in, if there are groups; a row in none adds nothing.
+    """
+
+    frame: Frame
+    radius: float
+    moment: Moment
+    by: Cells | None = None
+    l2 = 1.0
+
+    def __post_init__(self) -> None:
+        if not 2.0**-40 <= self.radius <= 2.0**40:
+            raise SettingError(f"radius ({self.radius}) must be from 2**-40 to 2**40")
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        """Whether two rows cannot point apart: the product of two rows' products is a square."""
+        return self.moment is not Moment.SUMS
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The grouping column and the frame's."""
+        return tuple(dict.fromkeys(((self.by.column,) if self.by else ()) + self.frame.columns))
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """One answer per group."""
+        kept = len(self.frame.kept)
+        numbers = kept * (kept + 1) // 2 if self.moment is Moment.PRODUCTS else kept
+        return (self.by.size if self.by else 1, numbers)
+
+    def total(self, rows: Rows, step: float) -> NDArray[np.int64]:
+        """Shorten, round to whole numbers, and add up, group by group."""
+        sums = np.zeros(self.shape, np.int64)
+        group = rows.index(self.by) if self.by else np.zeros(rows.count, np.int64)
+        reach = max(self._reach(step) - math.sqrt(len(self.frame.kept)) / 2, 0.0) * _SHRINK
+        upper = np.triu_indices(len(self.frame.kept))
+        for block, found, lengths in self.frame.blocks(rows):
+            whole = np.rint(found * (reach / np.maximum(lengths, self.radius * _UNIT))[:, None])
+            for place in range(len(sums)):
+                members = whole[group[block] == place]
+                if self.moment is Moment.PRODUCTS:
+                    sums[place] += (members.T @ members)[upper].astype(np.int64)
+                else:
+                    powers = members if self.moment is Moment.SUMS else members * members
+                    sums[place] += powers.sum(axis=0).astype(np.int64)
+        return (sums * self._weights()).ravel()
+
+    def read(self, answer: Answer, step: float = 2.0**-30) -> tuple[Floats, float]:
+        """Return an answer in units of the radius (or its square), and the noise's standard deviation on it.
+
+        Products come as symmetric matrices; the noise is that beside the diagonal, on it is sqrt(2) times as much.
+
+        Args:
+            answer: What the door answered.
+            step: The grid's step, if the query was asked within a stack.
+        """
+        reach = self._reach(step)
+        if self.moment is Moment.SUMS:
+            return answer.value / (reach * step), answer.stddev / (reach * step)
+        unit = float(reach) ** 2 * step
+        if self.moment is Moment.SQUARES:
+            return answer.value / unit, answer.stddev / unit
+        kept = len(self.frame.kept)
+        matrices = np.zeros((self.shape[0], kept, kept))
+        upper = np.triu_indices(kept)
+        matrices[:, upper[0], upper[1]] = answer.value / (self._weights() * unit)
+        lower = np.tril_indices(kept, -1)
+        matrices[:, lower[0], lower[1]] = matrices.transpose(0, 2, 1)[:, lower[0], lower[1]]
+        return matrices, answer.stddev / (_BESIDE * unit)
+
+    def _reach(self, step: float) -> int:
+        """Return the length, in whole numbers, of a row as long as the radius: its moment is then as long as `l2`."""
+        longest = math.floor(1 / step)
+        if self.moment is Moment.SUMS:
+            return longest
+        return math.isqrt(longest // _DIAGONAL if self.moment is Moment.PRODUCTS else longest)
+
+    def _weights(self) -> NDArray[np.int64]:
+        if self.moment is not Moment.PRODUCTS:
+            return np.ones(self.shape[1], np.int64)
+        left, right = np.triu_indices(len(self.frame.kept))
+        return np.where(left == right, _DIAGONAL, _BESIDE).astype(np.int64)
