@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threea.cells import Bins, Categories, edges_between
+from threea.cells import Bins, Categories, Merged, edges_between
 from threea.schema import Column, Kind
 
 EVERY_CELL = 20
@@ -166,3 +166,29 @@ def test_values_spread_evenly_over_a_bin() -> None:
     assert abs(np.log10(log).mean() - 1.0) < tolerance * 2 / math.sqrt(12)
     assert set(whole) == {2.0, 4.0, 5.0}
     assert abs((whole == 4.0).mean() - 1 / 3) < tolerance * math.sqrt(2) / 3
+
+
+@given(data=st.data(), missing=st.booleans(), bins=st.booleans())
+def test_merged_cells_are_cells_put_together(data: st.DataObject, missing: bool, bins: bool) -> None:
+    """Every value goes where its cell goes, and a value without a cell stays without one."""
+    cells: Categories | Bins
+    if bins:
+        cells = Bins(column="x", edges=(0.0, 1.0, 2.0, 3.0), special=(9.0,), missing=missing)
+        values = np.array(data.draw(st.lists(st.one_of(numbers, st.sampled_from([np.nan, 0.5, 1.5, 9.0])))), float)
+    else:
+        cells = Categories(column="x", count=4, missing=missing)
+        values = np.array(data.draw(st.lists(st.integers(-2, 6))), int)
+    largest = data.draw(st.integers(0, cells.size - 1))
+    rest = st.lists(st.integers(0, largest), min_size=cells.size - largest - 1, max_size=cells.size - largest - 1)
+    groups = tuple(data.draw(st.permutations([*range(largest + 1), *data.draw(rest)])))
+    merged = Merged(cells=cells, groups=groups)
+    assert (merged.column, merged.size) == ("x", largest + 1)
+    plain, found = cells.index(values), merged.index(values)
+    assert found.tolist() == [groups[cell] if cell >= 0 else -1 for cell in plain]
+    np.testing.assert_array_equal(merged.merge(plain.astype(np.int8)), found)
+
+
+def test_merged_cells_that_merge_the_same_are_the_same_key() -> None:
+    cells = Categories(column="x", count=2, missing=True)
+    one, same, other = (Merged(cells=cells, groups=groups) for groups in ((0, 1, 1), (0, 1, 1), (0, 0, 1)))
+    assert len({one, same, other, cells}) == 3

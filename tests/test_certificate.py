@@ -10,7 +10,7 @@ import threea
 from threea import hospital
 from threea.anonymize.opening import open_table
 from threea.budget import Budget
-from threea.certificate import Certificate, Guarantee
+from threea.certificate import Certificate, ClassShare, Guarantee
 from threea.recipes import Independent
 from threea.testing import SeededNoise
 
@@ -19,7 +19,7 @@ def facts(**changed: Any) -> dict[str, Any]:
     return {
         "threea_version": "0", "recipe": "r", "settings": {"bins": 2}, "guarantee": Guarantee.PROVEN, "epsilon": 1.0,
         "accounted_epsilon": 0.5, "delta": 1e-6, "adjacency": "add-remove", "unit": "row", "events": [],
-        "assumptions": [], "rows": 5, "schema_origin": "owner", "schema_sha256": "ab",
+        "assumptions": [], "rows": 5, "schema_origin": "owner", "schema_sha256": "ab", "classes": None,
     } | changed  # fmt: skip
 
 
@@ -39,6 +39,14 @@ def test_json_says_what_the_certificate_says() -> None:
     assert {key: read[key] for key in facts()} == facts()
     assert read["arithmetic"] == "fixed-point int64, discrete noise"
     assert certificate.to_json().endswith("}\n")
+
+
+def test_classes_are_written_with_their_weights() -> None:
+    shares = [ClassShare("no", 0.75, 0.9), ClassShare("yes", 0.25, 0.1)]
+    read = strictly(Certificate(**facts(classes=[share.to_json() for share in shares])).to_json())["classes"]
+    assert [each["class"] for each in read] == ["no", "yes"]
+    assert [each["weight"] for each in read] == pytest.approx([1.2, 0.4])
+    assert sum(each["weight"] * each["share"] for each in read) == pytest.approx(1)
 
 
 def test_infinity_is_written_as_text() -> None:
@@ -66,7 +74,7 @@ def test_a_proven_release_states_its_budget_and_what_was_accounted(adjacency: st
     assert (read["guarantee"], read["epsilon"], read["delta"], read["adjacency"]) == ("proven", 2.0, 1e-5, adjacency)
     assert 0.99 * 2.0 <= read["accounted_epsilon"] <= 2.0
     assert [event["name"] for event in read["events"]] == [line.name for line in release.plan.lines]
-    assert (read["recipe"], read["settings"]) == ("independent", {"bins": 32})
+    assert (read["recipe"], read["settings"]) == ("labeltree", {"alpha": 0.0, "teacher": 0.6})
     assert (read["unit"], read["assumptions"], read["rows"]) == ("row", [], 10)
     assert (read["schema_origin"], read["threea_version"]) == ("owner", threea.__version__)
 

@@ -69,6 +69,9 @@ def test_demo_names_the_files_it_made(threea, tmp_path):
     certificate = json.loads((tmp_path / "made/certificate.json").read_text())
     assert certificate["guarantee"] == "proven"
     assert certificate["accounted_epsilon"] <= certificate["epsilon"] == 1.0
+    assert certificate["recipe"] == "labeltree"
+    assert "Recipe labeltree, picked by auto: 7 numeric columns" in out
+    assert "Plan of labeltree:" in out
 
 
 def test_release_with_a_schema_has_the_same_columns_and_types(threea, stays, described, tmp_path):
@@ -78,6 +81,16 @@ def test_release_with_a_schema_has_the_same_columns_and_types(threea, stays, des
     synthetic = pq.read_table(tmp_path / "r/synthetic.parquet")
     assert synthetic.num_rows == 123
     assert synthetic.schema.equals(pq.read_schema(stays).remove_metadata(), check_metadata=True)
+
+
+def test_a_recipe_that_is_named_is_not_picked(threea, stays, described, tmp_path):
+    arguments = ("release", stays, "--schema", described, "--epsilon", 1, "--rows", 5)
+    code, out, _ = threea(*arguments, "--recipe", "independent", "--set", "bins=4", "--out", "r")
+    assert code == 0
+    assert "Plan of independent:" in out
+    assert "picked by" not in out
+    certificate = json.loads((tmp_path / "r/certificate.json").read_text())
+    assert (certificate["recipe"], certificate["settings"]) == ("independent", {"bins": 4})
 
 
 def test_release_without_a_schema_finds_one_from_the_budget(threea, stays, tmp_path):
@@ -192,10 +205,15 @@ BAD_SETTINGS = {
     "delta zero": (["--epsilon", "1", "--delta", "0"], "delta (0.0)"),
     "delta one": (["--epsilon", "1", "--delta", "1"], "delta (1.0)"),
     "recipe unknown": (["--epsilon", "1", "--recipe", "independant"], "did you mean independent"),
-    "setting unknown": (["--epsilon", "1", "--set", "bin=4"], "did you mean bins"),
+    "setting unknown": (["--epsilon", "1", "--recipe", "independent", "--set", "bin=4"], "did you mean bins"),
+    "setting without a recipe": (
+        ["--epsilon", "1", "--set", "alpha=0.5"],
+        "setting (alpha) is unknown to auto; name a recipe with --recipe, e.g. labeltree",
+    ),
+    "setting of auto": (["--epsilon", "1", "--recipe", "auto", "--set", "bins=4"], "e.g. gaussians"),
     "setting malformed": (["--epsilon", "1", "--set", "bins"], "key=value"),
-    "setting of another type": (["--epsilon", "1", "--set", "bins=few"], "few"),
-    "setting out of bounds": (["--epsilon", "1", "--set", "bins=1"], "bins (1)"),
+    "setting of another type": (["--epsilon", "1", "--recipe", "independent", "--set", "bins=few"], "few"),
+    "setting out of bounds": (["--epsilon", "1", "--recipe", "independent", "--set", "bins=1"], "bins (1)"),
     "adjacency unknown": (["--epsilon", "1", "--adjacency", "swap"], "swap"),
     "rows zero": (["--epsilon", "1", "--rows", "0"], "rows (0)"),
     "format unknown": (["--epsilon", "1", "--format", "xlsx"], "xlsx"),
@@ -288,6 +306,7 @@ def test_recipes_lists_every_recipe(threea):
     code, out, _ = threea("recipes")
     assert code == 0
     assert all(name in out and str(recipe.guarantee) in out for name, recipe in RECIPES.items())
+    assert out.splitlines()[1].startswith("auto (default)")
 
 
 def test_importing_threea_loads_nothing_heavy():

@@ -25,6 +25,25 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
+@dataclass(frozen=True, slots=True)
+class ClassShare:
+    """How frequent a class is among the synthetic rows, and how frequent among the private ones, by noisy answers."""
+
+    name: str
+    share: float
+    share_private: float
+
+    @property
+    def weight(self) -> float:
+        """How much each synthetic row of the class must count for the private ratio."""
+        return self.share_private / self.share
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain JSON data."""
+        shares = {"share": self.share, "share_private": self.share_private, "weight": self.weight}
+        return {"class": self.name, **shares}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """The privacy facts of a release, for its recipients."""
@@ -45,6 +64,10 @@ class Certificate:
     assumptions: list[str]
     arithmetic: str = "fixed-point int64, discrete noise"
     rows: int
+    classes: list[dict[str, Any]] | None = None
+    """Shares and weights of the target's classes, if their ratio is not the noisy private one."""
+    classes_note: str = ""
+    """What that means, in words."""
     schema_origin: str
     schema_sha256: str
     synthetic_sha256: str = ""

@@ -9,12 +9,15 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from threea import cli_evaluate, terminal
 from threea.errors import SettingError, ThreeaError
+
+if TYPE_CHECKING:
+    from threea.framework import Recipe
 
 app = typer.Typer(
     add_completion=False,
@@ -114,9 +117,13 @@ def release(
     adjacency: Annotated[str, typer.Option(help="add-remove or replace.")] = "add-remove",
     unit: Annotated[str | None, typer.Option(help="The column that names a person to protect.")] = None,
     max_rows_per_unit: Annotated[int, typer.Option(help="How many rows of one person count.")] = 1,
-    recipe: Annotated[str | None, typer.Option(help="See `threea recipes`.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="See `threea recipes`; picked by the columns if not given.")
+    ] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="A recipe's setting, key=value.")] = None,
-    rows: Annotated[int | None, typer.Option(help="How many synthetic rows; by default the noisy count.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="How many synthetic rows, for free; by default the noisy count.")
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Where spending is written down.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Your name for the rows, in the ledger.")] = None,
     cap: Annotated[float | None, typer.Option(help="What all releases of the dataset may cost together.")] = None,
@@ -227,17 +234,18 @@ def _release(
     from threea.anonymize.opening import open_table
     from threea.budget import Budget
     from threea.publish import check_folder, check_format, write
-    from threea.recipes import DEFAULT
-    from threea.synthesis import make_recipe
 
     check_folder(out)
     check_format(form)
     budget = Budget(epsilon, delta, adjacency)  # type: ignore[arg-type]
-    chosen = make_recipe(recipe or DEFAULT, settings)
-    chosen.check_rows(rows)
+    asked = _asked(recipe, settings or {})
+    asked.check_rows(rows)
     with terminal.progress("Opening the table"):
         table = open_table(data, budget=budget, **opening)
+        chosen, reason = asked.chosen(table.schema)
         plan = chosen.plan(table)
+    if chosen is not asked:
+        terminal.say(f"Recipe {chosen.name}, picked by {asked.name}: {reason}.")
     if opening.get("ledger") is None:
         terminal.say("No --ledger given: this spending is in the certificate, but no cap will remember it.")
     _show_plan(chosen.name, plan, _expected(data))
@@ -250,6 +258,22 @@ def _release(
     )
     for file in files:
         terminal.say(f"  {file}")
+
+
+def _asked(name: str | None, settings: dict[str, str]) -> Recipe:
+    """Make the recipe asked for; settings belong to a recipe, so one must be named for them."""
+    import dataclasses
+
+    from threea.recipes import DEFAULT, RECIPES
+    from threea.synthesis import make_recipe
+
+    if name in (None, DEFAULT) and settings:
+        key = next(iter(settings))
+        known = {each: [field.name for field in dataclasses.fields(recipe)] for each, recipe in RECIPES.items()}
+        others = [each for each in known if each != DEFAULT]
+        example = next((each for each in others if key in known[each]), others[0])
+        raise SettingError(f"setting ({key}) is unknown to {DEFAULT}; name a recipe with --recipe, e.g. {example}")
+    return make_recipe(name or DEFAULT, settings)
 
 
 def _show_plan(recipe: str, plan: Any, expected: str) -> None:

@@ -18,10 +18,10 @@ import dataclasses
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,11 @@ from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.discover import SHARE, discover
 from threea.anonymize.discover import steps as discovery_steps
 from threea.anonymize.door import PrivateTable
-from threea.cells import Cells
-from threea.certificate import Certificate, Guarantee
+from threea.cells import Cells, Merged
+from threea.certificate import Certificate, ClassShare, Guarantee
 from threea.errors import SettingError
-from threea.schema import Chunk, Schema
+from threea.report import words
+from threea.schema import OTHER, Chunk, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +68,92 @@ class Model(Protocol):
 
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
         """Draw rows: encoded columns by name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFigure:
+    """Which features a model draws given which, for looking at.
+
+    Args:
+        nodes: The features' names, each after the one it is drawn from.
+        parents: For each feature, the position of that one; None for a root.
+        strengths: For each feature, the share of rows that would have to change for it not to depend on its parent.
+    """
+
+    nodes: tuple[str, ...]
+    parents: tuple[int | None, ...]
+    strengths: tuple[float, ...]
+    kind: Literal["tree"] = field(default="tree", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What a cell of a feature says for a class, in log-odds against the average row.
+
+    Args:
+        classes: The target's classes.
+        group: Which of them.
+        cells: The feature's cells.
+        cell: Which of them.
+        weight: How much it says.
+        stddev: Of the weight, by the noise alone.
+    """
+
+    classes: Merged
+    group: int
+    cells: Merged
+    cell: int
+    weight: float
+    stddev: float
+
+
+@dataclass(frozen=True, slots=True)
+class TermsFigure:
+    """What a linear classifier learned, for looking at: its largest weights, and how many it has.
+
+    Args:
+        terms: From the largest on.
+        total: How many there are in all.
+        two: Whether there are two classes, so that what speaks for one speaks against the other.
+    """
+
+    terms: tuple[Term, ...]
+    total: int
+    two: bool
+    kind: Literal["terms"] = field(default="terms", init=False)
+
+
+Figure = TreeFigure | TermsFigure
+
+
+@runtime_checkable
+class Illustrated(Protocol):
+    """A model that can show what it is made of."""
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Pictures of what follows from its noisy answers, as data."""
+        ...
+
+
+@runtime_checkable
+class Blurred(Protocol):
+    """A model that remembers how noisy its answers were."""
+
+    @property
+    def noise(self) -> Mapping[str, float]:
+        """Standard deviation of each number in an answer, in rows, by the name of the plan's line."""
+        ...
+
+
+@runtime_checkable
+class Rebalanced(Protocol):
+    """A model that may draw the classes of a listed target in another ratio than the private table's."""
+
+    @property
+    def class_shares(self) -> Mapping[int, tuple[float, float]]:
+        """Share of the synthetic and noisy share of the private rows, by code; empty if they are the same."""
         ...
 
 
@@ -224,6 +311,35 @@ class Release:
         """All synthetic rows, as the kind of table that came in: pandas, polars or Arrow."""
         return self.restore(self.table)
 
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """What the model shows of itself, if it does."""
+        return self.model.figures if isinstance(self.model, Illustrated) else ()
+
+    @property
+    def noise(self) -> Mapping[str, float]:
+        """How noisy the answers were, in rows, as far as the model remembers."""
+        return self.model.noise if isinstance(self.model, Blurred) else {}
+
+    @property
+    def classes(self) -> tuple[ClassShare, ...]:
+        """The target's classes, if they are drawn in another ratio than the private table's."""
+        if self.schema.target is None or not isinstance(self.model, Rebalanced):
+            return ()
+        categories = self.schema[self.schema.target].categories
+
+        def name(code: int) -> str:
+            return "missing" if code < 0 else categories[code] if code < len(categories) else OTHER
+
+        return tuple(ClassShare(name(code), *shares) for code, shares in self.model.class_shares.items())
+
+    @property
+    def schema_text(self) -> str:
+        """The schema as it is written, with a note on the target if its classes were rebalanced."""
+        if self.schema.target is None or not self.classes:
+            return self.schema.to_toml()
+        return self.schema.to_toml({self.schema.target: words.rebalanced_note(self.classes)})
+
     def certificate(self, synthetic_sha256: str = "") -> Certificate:
         """State what was released, under which guarantee, from which events."""
         budget = self.plan.budget
@@ -241,8 +357,10 @@ class Release:
             events=[line.to_json() for line in self.plan.lines],
             assumptions=[*self.recipe.assumptions, *self.unproven],
             rows=self.rows,
+            classes=[share.to_json() for share in self.classes] or None,
+            classes_note=words.REBALANCED if self.classes else "",
             schema_origin=self.schema.origin,
-            schema_sha256=hashlib.sha256(self.schema.to_toml().encode()).hexdigest(),
+            schema_sha256=hashlib.sha256(self.schema_text.encode()).hexdigest(),
             synthetic_sha256=synthetic_sha256,
         )
 

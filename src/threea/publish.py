@@ -101,7 +101,7 @@ def _fill(release: Release, folder: Path, form: str, progress: Progress | None) 
     synthetic = folder / f"synthetic.{form}"
     sample = _write_rows(release, synthetic, form, progress)
     certificate = release.certificate(synthetic_sha256=_sha256(synthetic))
-    (folder / "schema.toml").write_text(release.schema.to_toml(), encoding="utf-8")
+    (folder / "schema.toml").write_text(release.schema_text, encoding="utf-8")
     (folder / "certificate.json").write_text(certificate.to_json(), encoding="utf-8")
     (folder / "report.html").write_text(render(release, certificate, sample), encoding="utf-8")
 

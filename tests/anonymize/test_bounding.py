@@ -11,7 +11,9 @@ from hypothesis.extra import numpy as arrays
 
 from threea.anonymize import bounding
 from threea.anonymize.bounding import BITS, check, integer_sum, step_of
+from threea.anonymize.gradient import Gradient
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Rows, Stack
+from threea.anonymize.vectors import Frame, Moment, Vectors
 from threea.cells import Categories
 from threea.errors import SettingError
 
@@ -149,6 +151,33 @@ def test_what_the_grid_cannot_keep_exact_is_refused(query):
 )
 def test_what_the_grid_keeps_exact_is_not(query):
     assert check(query, l1=False) is None
+
+
+PAIR = Categories(column="c", count=2, missing=False)
+EXACT = [
+    Gradient(PAIR, (0, 1), (PAIR,), np.zeros((2, 2)), (1.0, 1.0), 1.0),
+    Vectors(
+        frame=Frame(cells=(PAIR,), scores=((0, 1),), grid=(1,), kept=(0,)), radius=1.0, moment=Moment.PRODUCTS, by=PAIR
+    ),
+]
+
+
+@pytest.mark.parametrize("query", [*EXACT, Stack((Count(), EXACT[0]))], ids=lambda query: type(query).__name__)
+def test_laplace_noise_is_refused_without_a_bound_in_l1(query):
+    assert check(query, l1=False) is None
+    with pytest.raises(SettingError, match="finite L1 bound"):
+        check(query, l1=True)
+
+
+@pytest.mark.parametrize("query", EXACT, ids=lambda query: type(query).__name__)
+def test_what_a_query_added_up_itself_is_left_as_it_is(query):
+    rows = Rows({"c": np.array([0, 1, 1, -1])}, 4)
+    step = step_of(Stack((Count(), query)).l2)
+    alone = query.total(rows, step)
+    assert alone.any()
+    np.testing.assert_array_equal(integer_sum(query, rows, step=step, l1=False), alone)
+    stacked = integer_sum(Stack((Count(), query)), rows, step=step, l1=False)
+    np.testing.assert_array_equal(stacked, [4 * int(1 / step), *alone])
 
 
 def test_the_shortening_covers_the_rounding_of_the_longest_norm():

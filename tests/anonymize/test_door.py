@@ -97,7 +97,7 @@ def sample():
 
 def test_the_surface_of_a_private_table_is_frozen():
     public = {name for name in dir(PrivateTable) if not name.startswith("_")}
-    assert public == {"measure", "select", "vote", "sampled", "expose", "schema", "layout", "budget", "unit"}
+    assert public == {"measure", "stddev", "select", "vote", "sampled", "expose", "schema", "layout", "budget", "unit"}
 
 
 def test_the_surface_of_a_sampled_table_is_frozen():
@@ -171,6 +171,8 @@ THINGS = {
     "table": lambda folder: opened(),
     "table of persons": lambda folder: opened(unit="person", max_rows_per_unit=2),
     "sampled table": lambda folder: opened().sampled(0.5),
+    "what a table remembers": lambda folder: asked_once()._memory,
+    "remembered rows": lambda folder: asked_once()._memory.recall(MARGINAL.keys)[0],
     "memory": lambda folder: MemoryBackend(rows()),
     "parquet": lambda folder: ParquetBackend(folder / "rows.parquet"),
     "csv": lambda folder: CsvBackend(folder / "rows.csv"),
@@ -179,6 +181,12 @@ THINGS = {
     "till": lambda folder: opened()._till,
     "release": lambda folder: Independent().run(opened(noise=None), rows=10),
 }
+
+
+def asked_once():
+    table = opened()
+    table.measure(MARGINAL, plan()["Gaussian"])
+    return table
 
 
 @pytest.mark.parametrize("name", THINGS)
@@ -622,6 +630,50 @@ def test_select_takes_the_largest_gap():
     assert table.select(Gaps((died, ward, died), (off, far, exact[1])), priced["Pure"]) == 1
 
 
+def exact_gaps(*off, handicaps=()):
+    """Return candidates that are off by so many rows in each of their four cells."""
+    counts = np.array([np.sum(code == CODES) for code in range(4)], np.float64)
+    return Gaps((MARGINAL,) * len(off), tuple(counts + each for each in off), handicaps)
+
+
+def test_select_chooses_only_among_the_candidates_allowed():
+    table, priced = opened(), plan(Pure, count=5)
+    gaps = exact_gaps(1, 9, 5, 7)
+    found = [table.select(gaps, priced["Pure"], among=among) for among in (None, (0, 2, 3), (2,), [3, 0], (0, 0))]
+    assert found == [1, 3, 2, 3, 0]
+
+
+def test_the_secure_choice_is_among_the_candidates_allowed():
+    """At this scale all candidates are about as likely, so that one of two alone would be chosen with 2**-39."""
+    table, priced = opened(noise=SecureNoise()), bare(Pure(1e-3), count=40)
+    found = {table.select(exact_gaps(1, 9, 5, 7), priced["step"], among=(0, 2)) for _ in range(40)}
+    assert found == {0, 2}
+
+
+@pytest.mark.parametrize("among", [(), [], (4,), (-1,), (0, 4), (0, 1, -4)], ids=str)
+def test_a_choice_among_none_or_unknown_candidates_is_refused_before_it_is_charged(among):
+    with Ledger() as ledger:
+        with pytest.raises(SettingError, match="positions must be from 0 to 3"):
+            opened(ledger=ledger).select(exact_gaps(1, 9, 5, 7), plan(Pure)["Pure"], among=among)
+        assert ledger.releases() == []
+
+
+def test_handicaps_shift_choices():
+    """Scores are 4, 36, 20 and 28 rows before anything is taken off them."""
+    table, priced = opened(), plan(Pure, count=4)
+    cases = [((), 1), ((0.0, 7.9, 0.0, 0.0), 1), ((0.0, 8.1, 0.0, 0.0), 3), ((-40.0, 0.0, 0.0, 0.0), 0)]
+    for handicaps, expected in cases:
+        assert table.select(exact_gaps(1, 9, 5, 7, handicaps=handicaps), priced["Pure"]) == expected
+
+
+@pytest.mark.parametrize(
+    "handicaps", [(1.0,), (1.0,) * 3, (math.nan, 0.0), (math.inf, 0.0), (0.0, -(2.0**42))], ids=str
+)
+def test_handicaps_that_do_not_fit_are_refused(handicaps):
+    with pytest.raises(SettingError, match="handicap"):
+        exact_gaps(1, 2, handicaps=handicaps)
+
+
 def test_gaps_need_as_many_expectations_as_cells():
     with pytest.raises(SettingError, match="as many expected counts"):
         Gaps((MARGINAL,), ((1.0,),))
@@ -669,6 +721,48 @@ def test_noise_follows_every_privacy_setting():
     assert noise_of(SIGNED, adjacency="replace") == pytest.approx(noise_of(SIGNED) * 2)
     assert noise_of(Count(), unit="person", max_rows_per_unit=1) == pytest.approx(base)
     assert noise_of(Count(), unit="person", max_rows_per_unit=7) == pytest.approx(base * 7)
+
+
+@pytest.mark.parametrize("kind", [Gaussian, Pure])
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("settings", [{}, {"unit": "person", "max_rows_per_unit": 7}], ids=["rows", "persons"])
+@pytest.mark.parametrize(
+    "query", [Count(), MARGINAL, SIGNED, Stack((Count(), SIGNED)), Grouped(MARGINAL.cells[0], SIGNED)], ids=repr
+)
+def test_the_noise_foretold_is_the_noise_added(kind, adjacency, settings, query):
+    budget = replace(BUDGET, adjacency=adjacency)
+    with Ledger() as ledger:
+        table, priced = opened(budget=budget, ledger=ledger, **settings), plan(kind, budget=budget)[kind.__name__]
+        foretold = table.stddev(query, priced)
+        assert ledger.releases() == [], "asking how much noise there would be is free"
+        answer = table.measure(query, priced)
+    assert foretold == answer.stddev
+    assert all(part.stddev == foretold for part in answer.parts)
+    event = priced.event
+    twice = {Adjacency.ADD_REMOVE: 1, Adjacency.REPLACE: 2 if kind is Pure or not query.nonnegative else math.sqrt(2)}
+    one = math.sqrt(2) * query.l1 / event.epsilon if kind is Pure else query.l2 * event.noise_multiplier
+    assert foretold == pytest.approx(one * table.unit.max_rows * twice[adjacency])
+
+
+def test_noise_is_foretold_without_touching_a_row():
+    class Unread(MemoryBackend):
+        __slots__ = ("closed",)
+
+        def batches(self, columns):
+            assert not getattr(self, "closed", False)
+            return super().batches(columns)
+
+    backend = Unread(rows())
+    table = opened(backend)
+    backend.closed = True
+    assert table.stddev(MARGINAL, plan()["Gaussian"]) == pytest.approx(1 / BUDGET.mu)
+
+
+@pytest.mark.parametrize("kind", [Threshold, Sampled])
+def test_noise_is_foretold_for_sums_over_all_rows_only(kind):
+    charge = sample()["step"] if kind is Sampled else plan(kind)[kind.__name__]
+    with pytest.raises(SettingError, match=f"pays for a {kind.__name__} event"):
+        opened().stddev(Count(), charge)
 
 
 @pytest.mark.parametrize("kind", [Gaussian, Pure, Threshold])

@@ -189,3 +189,9 @@ def test_a_frame_that_does_not_fit_is_refused(wrong):
 def test_a_radius_out_of_range_is_refused(radius):
     with pytest.raises(SettingError, match="radius"):
         Vectors(frame=Frame(**GOOD), radius=radius, moment=Moment.SUMS)
+
+
+def test_a_column_that_stands_twice_in_a_frame_is_read_once():
+    frame = Frame(cells=CELLS[1:2] * 2, scores=((0,) * 8,) * 2, grid=(2,), kept=(0,))
+    assert frame.columns == Lengths(frame=frame, edges=()).columns == ("c1",)
+    assert Vectors(frame=frame, radius=1.0, moment=Moment.SUMS, by=LABEL).columns == ("label", "c1")

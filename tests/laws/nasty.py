@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from threea.anonymize.accountant import Line, Plan
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
+from threea.anonymize.gradient import Gradient
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
 from threea.anonymize.till import Unit
+from threea.anonymize.vectors import MOST_SCORE, Frame, Lengths, Moment, Vectors
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
+from threea.cells import Merged
 from threea.schema import Schema
 from threea.testing import SilentNoise
 
@@ -170,7 +173,33 @@ def _features(function, l2, nonnegative):
 
 
 _NUMBERS = tuple(SCHEMA[name] for name in ("number", "whole", "cost", "day"))
-_CELLS = st.sampled_from([column.cells(3) for column in SCHEMA.modelled])
+_PLAIN = [column.cells(3) for column in SCHEMA.modelled]
+_MERGED = [Merged(cells=cells, groups=tuple(n // 2 for n in range(cells.size))) for cells in _PLAIN]
+_CELLS = st.sampled_from([*_PLAIN, *_MERGED])
+_WEIGHTS = [0.0, 0.7, -1.3, 12.0, 30.0, -1e308, math.inf, -math.inf, math.nan, 5e-324]
+
+
+@st.composite
+def _gradients(draw):
+    """Make gradients of extreme weights, some for classes that the rows may not have."""
+    label = draw(_CELLS.filter(lambda cells: cells.size > 1))
+    classes = tuple(draw(st.permutations(range(label.size)))[: draw(st.integers(2, label.size))])
+    cells = tuple(draw(st.lists(_CELLS, min_size=1, max_size=4)))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    weights = rng.choice(_WEIGHTS, (len(classes), sum(each.size for each in cells)))
+    emphasis = tuple(draw(st.sampled_from([1.0, 1 / 3, 0.01])) for _ in classes)
+    return Gradient(label, classes, cells, weights, emphasis, draw(st.sampled_from([2.0, 1.0, 0.7, 0.05])))
+
+
+@st.composite
+def _frames(draw):
+    """Make coordinates of all columns, in one line."""
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    largest = draw(st.sampled_from([1, 1000, MOST_SCORE]))
+    scores = tuple(tuple(int(s) for s in rng.integers(-largest, largest + 1, cells.size)) for cells in _PLAIN)
+    kept = draw(st.lists(st.integers(0, len(_PLAIN) - 1), min_size=1, unique=True))
+    return Frame(cells=tuple(_PLAIN), scores=scores, grid=(len(_PLAIN),), kept=tuple(kept))
+
 
 _LEAVES = {
     Count: st.just(Count()),
@@ -185,8 +214,21 @@ _LEAVES = {
     ),
 }
 _GROUPED = st.builds(Grouped, _CELLS, st.one_of(*_LEAVES.values()))
+_EXACT = {
+    Gradient: _gradients(),
+    Vectors: st.builds(
+        Vectors,
+        frame=_frames(),
+        radius=st.sampled_from([1e-9, 0.5, 1.0, 1e9]),
+        moment=st.sampled_from(list(Moment)),
+        by=st.sampled_from([None, *_PLAIN]),
+    ),
+}
+_LENGTHS = st.builds(Lengths, frame=_frames(), edges=st.sampled_from([(), (1.0,), (0.0, 0.5, 1.0, 4.0)]))
 QUERIES = {
     **_LEAVES,
+    **_EXACT,
+    Lengths: _LENGTHS,
     Grouped: _GROUPED,
     # Bounds of one scale: a stack shares one grid, on which far smaller bounds would vanish.
     Stack: st.lists(
@@ -194,6 +236,8 @@ QUERIES = {
             _LEAVES[Count],
             _LEAVES[Marginal],
             _LEAVES[Moments],
+            _LENGTHS,
+            *_EXACT.values(),
             _GROUPED.filter(lambda grouped: 0.01 < grouped.l2 < 100),
             st.builds(_features, st.sampled_from(FUNCTIONS), st.sampled_from([1.0, 0.1, math.pi]), st.booleans()),
         ),

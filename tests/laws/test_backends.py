@@ -1,8 +1,10 @@
 """The law of every backend: the same rows have the same sums, to the bit, wherever they lie, however they are cut."""
 
 import dataclasses
+import importlib
 import inspect
 import math
+import pkgutil
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
@@ -22,16 +24,18 @@ from nasty import ROWS
 from nasty import SCHEMA as NASTY_SCHEMA
 from nasty import arrow as nasty_table
 
-from threea import codec, hospital
-from threea.anonymize import query as queries
+from threea import anonymize, codec, hospital
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.bounding import _SHRINK, BITS, integer_sum, step_of
+from threea.anonymize.gradient import Gradient
 from threea.anonymize.opening import _fingerprint, open_table
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
+from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.backends import base, open_backend
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Budget
+from threea.cells import Merged
 from threea.errors import InputError
 from threea.testing import SilentNoise
 
@@ -128,6 +132,21 @@ def features(function: Any, *, nonnegative: bool = False) -> Features:
 
 WARD, DIED = SCHEMA["ward"].cells(8), SCHEMA["died"].cells(8)
 NUMERIC = tuple(column for column in SCHEMA.columns if column.kind.numeric)
+CELLS = tuple(column.cells(8) for column in SCHEMA.features)
+FRAME = Frame(
+    cells=CELLS,
+    scores=tuple(tuple(place * 900 // cells.size - 450 for place in range(cells.size)) for cells in CELLS),
+    grid=(len(CELLS),),
+    kept=tuple(range(0, len(CELLS), 2)),
+)
+
+
+def gradient(label: Any, classes: tuple[int, ...]) -> Gradient:
+    cells = (*CELLS, Merged(cells=CELLS[0], groups=tuple(place % 2 for place in range(CELLS[0].size))))
+    weights = np.random.default_rng(6).normal(size=(len(classes), sum(each.size for each in cells)))
+    return Gradient(label, classes, cells, weights, (1.0, *(0.7,) * (len(classes) - 1)), 0.4)
+
+
 LEAVES: dict[str, list[Query]] = {
     "Count": [Count()],
     "Marginal": [
@@ -143,17 +162,31 @@ LEAVES: dict[str, list[Query]] = {
         Grouped(WARD, features(_embedded)),
         Grouped(WARD, features(_by_column)),
     ],
+    "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],
+    "Lengths": [Lengths(frame=FRAME, edges=(0.5, 1.0, 2.0, 4.0))],
+    "Vectors": [Vectors(frame=FRAME, radius=2.0, moment=moment, by=by) for moment in Moment for by in (None, DIED)],
 }
+EVERY = [query for kind in LEAVES.values() for query in kind]
 ASKED: dict[str, list[Query]] = {
     **LEAVES,
-    "Stack": [Stack(tuple(query for kind in LEAVES.values() for query in kind))],
+    "Stack": [Stack(tuple(query for query in EVERY if math.isfinite(query.l1))), Stack(tuple(EVERY))],
 }
+
+
+def norms(query: Query) -> list[bool]:
+    """Return whether to bound a query in L1: not, and also if it has such a bound."""
+    return [False, True] if math.isfinite(query.l1) else [False]
 
 
 def test_every_kind_of_query_is_asked() -> None:
+    modules = [
+        importlib.import_module(f"{anonymize.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(anonymize.__path__)
+    ]
     concrete = {
         name
-        for name, kind in inspect.getmembers(queries, inspect.isclass)
+        for module in modules
+        for name, kind in inspect.getmembers(module, inspect.isclass)
         if issubclass(kind, Query) and dataclasses.is_dataclass(kind)
     }
     assert concrete == set(ASKED)
@@ -177,7 +210,7 @@ def one_by_one(table: pa.Table) -> MemoryBackend:
 @pytest.mark.parametrize("l1", [False, True], ids=["l2", "l1"])
 def test_sums_are_equal_to_the_bit(name: str, l1: bool, tmp_path: Path) -> None:
     backend, plain = OPENED[name](TABLE, tmp_path), MemoryBackend(TABLE)
-    (query,) = ASKED["Stack"]
+    query = next(stack for stack in reversed(ASKED["Stack"]) if l1 in norms(stack))
     found, expected = integers(backend, query, l1=l1), integers(plain, query, l1=l1)
     assert found.dtype == np.int64
     assert np.count_nonzero(expected) > len(expected) // 2
@@ -188,7 +221,7 @@ def test_sums_are_equal_to_the_bit(name: str, l1: bool, tmp_path: Path) -> None:
 def test_sums_of_single_rows_add_up_to_the_sum_of_all(kind: str) -> None:
     rows = TABLE.slice(0, 60)
     for query in ASKED[kind]:
-        for l1 in (False, True):
+        for l1 in norms(query):
             np.testing.assert_array_equal(
                 integers(one_by_one(rows), query, l1=l1), integers(MemoryBackend(rows), query, l1=l1), str(query)
             )

@@ -4,24 +4,28 @@ Sums are compared as whole numbers on the door's grid, and bounds as exact fract
 """
 
 import dataclasses
+import importlib
 import inspect
+import math
+import pkgutil
 import zlib
 from fractions import Fraction
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from nasty import QUERIES, ROWS, SCHEMA, arrow, charge, private
 
-from threea import codec
-from threea.anonymize import query as module
+from threea import anonymize, codec
 from threea.anonymize.bounding import integer_sum, step_of
 from threea.anonymize.door import _SCORE_STEP
 from threea.anonymize.events import Gaussian, Pure, Sampled
 from threea.anonymize.noise import SMOOTHING, SecureNoise
-from threea.anonymize.query import Gaps, Grouped, Marginal, Query, Rows, Stack
+from threea.anonymize.query import Exact, Gaps, Grouped, Marginal, Query, Rows, Stack
+from threea.backends.memory import MemoryBackend
 from threea.budget import Adjacency
 from threea.testing import SilentNoise
 
@@ -38,8 +42,13 @@ LAW = settings(
 
 
 def test_every_kind_of_query_is_under_the_law():
+    modules = [
+        importlib.import_module(f"{anonymize.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(anonymize.__path__)
+    ]
     concrete = {
         kind
+        for module in modules
         for _, kind in inspect.getmembers(module, inspect.isclass)
         if issubclass(kind, Query) and dataclasses.is_dataclass(kind)
     }
@@ -142,7 +151,13 @@ def check(pair, query, event, adjacency, max_rows=None):
     assert moved(before, after, norm) <= allowed
 
 
-EVENTS = st.sampled_from([Gaussian(1.0), Pure(1.0)])
+def events(query):
+    """Return those that can pay for a query: Laplace noise needs a bound in L1."""
+    return st.sampled_from([Gaussian(1.0), Pure(1.0)] if math.isfinite(query.l1) else [Gaussian(1.0)])
+
+
+def by_l1(query):
+    return st.booleans() if math.isfinite(query.l1) else st.just(False)
 
 
 @KINDS
@@ -150,7 +165,8 @@ EVENTS = st.sampled_from([Gaussian(1.0), Pure(1.0)])
 @given(data=st.data())
 def test_a_row_moves_the_sum_by_at_most_the_bound(kind, data):
     adjacency = data.draw(ADJACENCIES)
-    check(data.draw(neighbours(adjacency)), data.draw(QUERIES[kind]), data.draw(EVENTS), adjacency)
+    query = data.draw(QUERIES[kind])
+    check(data.draw(neighbours(adjacency)), query, data.draw(events(query)), adjacency)
 
 
 @KINDS
@@ -158,21 +174,39 @@ def test_a_row_moves_the_sum_by_at_most_the_bound(kind, data):
 @given(data=st.data(), max_rows=st.integers(1, 4))
 def test_a_person_moves_the_sum_by_at_most_max_rows_bounds(kind, data, max_rows):
     adjacency = data.draw(ADJACENCIES)
-    pair = data.draw(neighbours_by_person(adjacency))
-    check(pair, data.draw(QUERIES[kind]), data.draw(EVENTS), adjacency, max_rows)
+    pair, query = data.draw(neighbours_by_person(adjacency)), data.draw(QUERIES[kind])
+    check(pair, query, data.draw(events(query)), adjacency, max_rows)
+
+
+def alone(query, row, step, *, l1):
+    """Return what one row adds, in grid steps."""
+    return integer_sum(query, Rows(codec.encode(arrow([row]), SCHEMA), 1), step=step, l1=l1)
 
 
 @KINDS
 @LAW
-@given(data=st.data(), row=ROWS, l1=st.booleans())
-def test_one_row_alone_is_within_the_bound(kind, data, row, l1):
-    query, norm = data.draw(QUERIES[kind]), "l1" if l1 else "l2"
-    step = step_of(query.l1 if l1 else query.l2)
-    sums = integer_sum(query, Rows(codec.encode(arrow([row]), SCHEMA), 1), step=step, l1=l1)
+@given(data=st.data(), row=ROWS)
+def test_one_row_alone_is_within_the_bound(kind, data, row):
+    query = data.draw(QUERIES[kind])
+    l1 = data.draw(by_l1(query))
+    norm, step = "l1" if l1 else "l2", step_of(query.l1 if l1 else query.l2)
+    sums = alone(query, row, step, l1=l1)
     assert sums.shape == (query.size,)
+    assert sums.dtype == np.int64
     assert moved(np.zeros_like(sums), sums, norm) <= bound(query, norm) / Fraction(step) ** (1 if l1 else 2)
-    if query.nonnegative:
+    parts = query.queries if isinstance(query, Stack) else (query,)
+    if query.nonnegative and not any(isinstance(part, Exact) for part in parts):
         assert sums.min() >= 0
+
+
+@KINDS
+@LAW
+@given(data=st.data(), rows=st.lists(ROWS, min_size=2, max_size=4))
+def test_contributions_said_not_to_point_apart_do_not(kind, data, rows):
+    query = data.draw(QUERIES[kind])
+    sums = [alone(query, row, step_of(query.l2), l1=False).tolist() for row in rows]
+    products = [sum(a * b for a, b in zip(one, other, strict=True)) for one in sums for other in sums]
+    assert min(products) >= 0 or not query.nonnegative
 
 
 class OpenDp:
@@ -218,11 +252,15 @@ def test_gaussian_noise_is_as_wide_as_the_event_says(kind, data, multiplier, max
     assert distance * Fraction(multiplier) ** 2 <= scale**2 - Fraction(SMOOTHING) ** 2
 
 
-@KINDS
+def has_l1(query):
+    return math.isfinite(query.l1)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in QUERIES if not issubclass(kind, Exact)], ids=lambda k: k.__name__)
 @LAW
 @given(data=st.data(), epsilon=st.floats(1e-3, 1e2), max_rows=st.sampled_from([None, 1, 3]))
 def test_laplace_noise_is_as_wide_as_the_event_says(kind, data, epsilon, max_rows):
-    adjacency, query = data.draw(ADJACENCIES), data.draw(QUERIES[kind])
+    adjacency, query = data.draw(ADJACENCIES), data.draw(QUERIES[kind].filter(has_l1))
     pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
 
     def measured(rows):
@@ -248,16 +286,19 @@ def test_a_choice_is_as_random_as_the_event_says(data, epsilon, max_rows, adjace
     expected = tuple(
         tuple(data.draw(st.lists(EXPECTED, min_size=marginal.size, max_size=marginal.size))) for marginal in marginals
     )
+    handicaps = tuple(data.draw(st.one_of(st.just([]), st.lists(EXPECTED, min_size=(n := len(marginals)), max_size=n))))
+    among = data.draw(st.one_of(st.none(), st.lists(st.integers(0, len(marginals) - 1), min_size=1)))
     pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
 
     def scored(rows):
         def act(noise):
             table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=noise)
-            table.select(Gaps(marginals, expected), charge(Pure(epsilon), adjacency))
+            table.select(Gaps(marginals, expected, handicaps), charge(Pure(epsilon), adjacency), among)
 
         return asked_of_opendp("make_noisy_max", act)
 
     (scale, before), (_, after) = scored(pair.before), scored(pair.after)
+    assert len(before) == len(marginals if among is None else among)
     furthest = max(abs(int(b) - int(a)) for a, b in zip(before, after, strict=True))
     replaced = 2 if adjacency is Adjacency.REPLACE else 1
     assert furthest <= (max_rows or 1) * replaced / Fraction(_SCORE_STEP)
@@ -309,9 +350,10 @@ def test_noise_on_a_sample_covers_one_unit(kind, data, multiplier, max_rows):
 
 @KINDS
 @LAW
-@given(data=st.data(), rows=st.lists(ROWS, min_size=1, max_size=8), l1=st.booleans())
-def test_the_sum_is_the_same_however_the_rows_are_cut_and_ordered(kind, data, rows, l1):
+@given(data=st.data(), rows=st.lists(ROWS, min_size=1, max_size=8))
+def test_the_sum_is_the_same_however_the_rows_are_cut_and_ordered(kind, data, rows):
     query = data.draw(QUERIES[kind])
+    l1 = data.draw(by_l1(query))
     step = step_of(query.l1 if l1 else query.l2)
 
     def summed(part):
@@ -322,3 +364,45 @@ def test_the_sum_is_the_same_however_the_rows_are_cut_and_ordered(kind, data, ro
     whole = summed(rows)
     assert np.array_equal(whole, summed(shuffled[:cut]) + summed(shuffled[cut:]))
     assert np.array_equal(whole, sum(summed([row]) for row in rows))
+
+
+def cut_in_two(rows, place):
+    return MemoryBackend(pa.concat_tables([arrow(rows[:place]), arrow(rows[place:])]))
+
+
+@KINDS
+@LAW
+@given(data=st.data(), rows=TABLES, place=st.integers(0, 6), max_rows=st.sampled_from([None, 2]))
+def test_a_question_asked_again_has_the_same_sum(kind, data, rows, place, max_rows):
+    """From memory, and after questions that left other cells there, as on a table that remembers nothing."""
+    query, others = data.draw(QUERIES[kind]), data.draw(st.lists(QUERIES[Marginal], max_size=2))
+    event = data.draw(events(query))
+    expected = seen(rows, query, event, Adjacency.ADD_REMOVE, max_rows)
+    witness = Witness()
+    table = private(rows, max_rows=max_rows, noise=witness, backend=cut_in_two(rows, place))
+    for asked in (query, *others, query, query):
+        table.measure(asked, charge(event))
+    assert np.array_equal(witness.sums, expected)
+    known = table._memory.recall(query.keys or ())
+    assert (known is not None) == bool(query.keys)
+
+
+class NobodyChosen(Witness):
+    """Draws samples without anybody in them."""
+
+    def bernoulli(self, rate, size):
+        return np.zeros(size, np.bool_)
+
+
+@KINDS
+@LAW
+@given(data=st.data(), rows=TABLES, max_rows=st.sampled_from([None, 2]))
+def test_samples_take_nothing_from_memory_and_leave_nothing_there(kind, data, rows, max_rows):
+    query, noise = data.draw(QUERIES[kind]), NobodyChosen()
+    table = private(rows, max_rows=max_rows, noise=noise)
+    expected = seen(rows, query, Gaussian(1.0), Adjacency.ADD_REMOVE, max_rows)
+    for _ in range(2):
+        table.sampled(0.5).measure(query, charge(Sampled(0.5, 1.0)))
+        assert not noise.sums.any()
+        table.measure(query, charge())
+        assert np.array_equal(noise.sums, expected)

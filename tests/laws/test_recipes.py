@@ -137,6 +137,15 @@ def run(
     return recipe().run(open_table(case.table if data is None else data, **described, **options), rows=rows, seed=seed)
 
 
+def refused(recipe: type[Recipe], case: Case) -> bool:
+    """Check that a recipe for numbers says so before it spends anything on a table without any; tell if it is one."""
+    if recipe.name != "gaussians" or any(column.kind.numeric for column in case.schema.features):
+        return False
+    with pytest.raises(SettingError, match="numeric column"):
+        run(recipe, case)
+    return True
+
+
 def assert_fits(release: Any, case: Case) -> None:
     """Check that rows came out, with the columns, order and types that went in and values the schema allows."""
     out = release.table
@@ -190,19 +199,23 @@ def test_a_recipe_is_a_frozen_value_that_says_what_it_is(recipe: type[Recipe]) -
 @EVERY_CASE
 @pytest.mark.parametrize("known", [True, False], ids=["schema", "discovered"])
 def test_every_table_survives(recipe: type[Recipe], case: Case, known: bool) -> None:
-    assert_fits(run(recipe, case, known=known), case)
+    if not refused(recipe, case):
+        assert_fits(run(recipe, case, known=known), case)
 
 
 @EVERY_RECIPE
 @EVERY_CASE
 def test_every_table_survives_without_noise(recipe: type[Recipe], case: Case) -> None:
     """Exact zeros are where divisions by nothing hide."""
-    assert_fits(run(recipe, case, noise=SilentNoise()), case)
+    if not refused(recipe, case):
+        assert_fits(run(recipe, case, noise=SilentNoise()), case)
 
 
 @EVERY_RECIPE
 @EVERY_CASE
 def test_a_backend_that_only_sums_is_enough(recipe: type[Recipe], case: Case) -> None:
+    if refused(recipe, case):
+        return
     plain = run(recipe, case, noise=SilentNoise(), seed=5)
     summed = run(recipe, case, noise=SilentNoise(), seed=5, data=OnlySums(case.table))
     assert summed.table.equals(plain.table)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import block_diag, cho_factor, cho_solve
 
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
@@ -21,7 +21,7 @@ from threea.anonymize.gradient import Gradient
 from threea.approximate.label_tree import TreeModel
 from threea.cells import Merged
 from threea.errors import SettingError
-from threea.framework import Histogram, Model
+from threea.framework import Figure, Histogram, Model, Term, TermsFigure
 from threea.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
@@ -32,6 +32,8 @@ _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
 _LEAST_DAMPING = 5.0
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
+_SHOWN = 15
+"""How many of the teacher's weights are shown."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -43,14 +45,15 @@ class Teacher:
         alpha: Share of labels that stay the model's own: 1 keeps its density, 0 is all for the task.
         weight: Its share of the budget, relative to the approximation's 1.
         steps_taken: How many gradients it asks for.
-        clip: Bound on how wrong a single row may say that it is, from 0 to 1.
+        clip: Bound on how wrong a single row may say that it is. At 1 no row is clipped, and the teacher's chances are
+            those of the rows; less means less noise, but chances nearer to 0 and 1 than they should be.
         damping: How much a step is damped, in standard deviations of a gradient's noise.
     """
 
     alpha: float = 0.0
     weight: float = 1.0
     steps_taken: int = 4
-    clip: float = 0.5
+    clip: float = 1.0
     damping: float = 2.0
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
@@ -85,7 +88,9 @@ class Teacher:
             visited.append(weights)
         weights = np.mean(visited[len(visited) // 2 :], axis=0)
         weights = rows.calibrated(weights, cells[0].size)
-        return Taught(model, classes, learned, _all_classes(weights), self.alpha)
+        errors = answer.stddev * _errors(curvature, _centred(model, learned), damping, self.steps_taken)
+        noise = {**model.noise, STEP: answer.stddev}
+        return Taught(model, classes, learned, _all_classes(weights), self.alpha, _all_classes(errors), noise)
 
 
 def _telling(model: TreeModel) -> tuple[int, ...]:
@@ -93,6 +98,33 @@ def _telling(model: TreeModel) -> tuple[int, ...]:
     lead = np.array([feature.telling(model.sizes, model.stddev) for feature in model.features])
     least = min(_CLEAR, float(np.sort(lead)[-min(len(lead), _FEWEST)]))
     return tuple(int(place) for place in np.flatnonzero(lead >= least))
+
+
+def _centred(model: TreeModel, learned: Sequence[int]) -> Floats:
+    """Return the matrix that takes the average row's weight from each of a feature's: a shift of all says nothing."""
+    means = []
+    for place in learned:
+        shares = model.weights @ model.features[place].coarse
+        means.append(np.tile(shares / shares.sum(), (len(shares), 1)))
+    matrix: Floats = np.eye(sum(map(len, means))) - block_diag(*means)
+    return matrix
+
+
+def _errors(curvature: Sequence[tuple[Floats, bool]], centred: Floats, damping: float, steps: int) -> Floats:
+    """Return the standard deviation of centred weights, the last half of the steps averaged, by noise of deviation 1.
+
+    To first order a step undoes what is off but for the damped part of it, `damping` over the curvature, and adds its
+    own noise over the curvature. So a step's noise is passed on, less and less, to all that follow.
+    """
+    averaged = range(steps // 2, steps)
+    errors = []
+    for factor in curvature:
+        passed = [cho_solve(factor, centred.T)]
+        for _ in range(1, steps):
+            passed.append(damping * cho_solve(factor, passed[-1]))
+        each = [sum(passed[later - step] for later in averaged if later >= step) for step in range(steps)]
+        errors.append(np.sqrt(np.sum(np.square(each), axis=(0, 1))) / len(averaged))
+    return np.array(errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +201,9 @@ class Taught:
         learned: Positions of the features it looks at.
         weights: One per class and merged cell of these.
         alpha: Share of labels that stay the model's own.
+        errors: Standard deviation of each weight, less the average row's for the same feature, by the gradients' noise.
+            To first order: what clipping and the tree's curvature are off by is not in it.
+        noise: Of every answer, by the plan's line.
     """
 
     model: TreeModel
@@ -176,6 +211,8 @@ class Taught:
     learned: tuple[int, ...]
     weights: Floats
     alpha: float
+    errors: Floats
+    noise: Mapping[str, float]
 
     @property
     def rows(self) -> int:
@@ -186,6 +223,33 @@ class Taught:
     def histograms(self) -> Mapping[str, Histogram]:
         """The model's."""
         return self.model.histograms
+
+    @property
+    def class_shares(self) -> Mapping[int, tuple[float, float]]:
+        """The model's: the teacher keeps the ratio."""
+        return self.model.class_shares
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """The model's, and the teacher's largest weights."""
+        assert self.model.label is not None
+        effects = self.weights @ _centred(self.model, self.learned).T
+        cells = [
+            (self.model.features[place].merged, cell)
+            for place in self.learned
+            for cell in range(self.model.features[place].merged.size)
+        ]
+        two = len(self.classes) == 2
+        # Of two classes, the first one's weights are 0.
+        told = effects[1:] if two else effects
+        largest = np.argsort(-np.abs(told), axis=None, kind="stable")[:_SHOWN]
+        terms = []
+        for row, column in zip(*np.unravel_index(largest, told.shape), strict=True):
+            row += two
+            weight, error = float(effects[row, column]), float(self.errors[row, column])
+            merged, cell = cells[column]
+            terms.append(Term(self.model.label, self.classes[row], merged, cell, weight, error))
+        return (*self.model.figures, TermsFigure(tuple(terms), told.size, two))
 
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
         """Draw rows, and let the teacher label them."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,12 @@ _LARGEST = 30
 """Logits beyond this count as this: e**-30 is nothing."""
 _EXPONENTIALS = np.exp(-np.arange(2 * _LARGEST * _GRID + 1) / _GRID)
 _SHRINK = 1 - 2.0**-32
-"""Covers the rounding of a norm computed in floating point."""
-_MOST_ROWS = 1 << 22
+"""Covers the rounding of a norm computed in floating point, for up to 2**20 classes."""
+_MOST_CLASSES = 1 << 20
+_LEAST = 2.0**-40
+"""Of emphasis and clip: squares of much smaller numbers would vanish, and nothing would be clipped."""
+_BLOCK = 1 << 16
+"""Rows added up at once: floats hold sums of up to 2**22 whole numbers of up to 2**30 exactly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +45,11 @@ class Gradient(Exact):
         classes: Which of these are the classes, in order.
         cells: The features' cells.
         weights: Shape (classes, all cells of all features one after another).
-        emphasis: For each class, what its rows' contributions are multiplied with; more than 0, at most 1.
-        clip: Bound on the L2 norm of the difference.
+        emphasis: For each class, what its rows' contributions are multiplied with; from 2**-40 to 1.
+        clip: Bound on the L2 norm of the difference; from 2**-40 to 2.
+
+    Raises:
+        SettingError: The parts do not fit one another, or a number is out of range.
     """
 
     label: AnyCells
@@ -53,14 +61,16 @@ class Gradient(Exact):
     nonnegative = False
 
     def __post_init__(self) -> None:
-        if len(self.classes) < 2 or not self.cells:
-            raise SettingError("a gradient needs at least two classes and one feature")
+        if not 2 <= len(self.classes) <= _MOST_CLASSES or not self.cells:
+            raise SettingError(f"a gradient needs from two to {_MOST_CLASSES} classes, and a feature")
+        if len(set(self.classes)) < len(self.classes) or not all(0 <= c < self.label.size for c in self.classes):
+            raise SettingError(f"classes must differ, and be cells of the label, from 0 to {self.label.size - 1}")
         if self.weights.shape != (len(self.classes), self._offsets[-1]):
             raise SettingError(f"weights ({self.weights.shape}) must be one per class and cell")
-        if len(self.emphasis) != len(self.classes) or not all(0 < factor <= 1 for factor in self.emphasis):
-            raise SettingError(f"emphasis ({self.emphasis}) must be > 0 and <= 1 for each class")
-        if not 0 < self.clip <= 2:
-            raise SettingError(f"clip ({self.clip}) must be > 0 and <= 2")
+        if len(self.emphasis) != len(self.classes) or not all(_LEAST <= f <= 1 for f in self.emphasis):
+            raise SettingError(f"emphasis ({self.emphasis}) must be from 2**-40 to 1 for each class")
+        if not _LEAST <= self.clip <= 2:
+            raise SettingError(f"clip ({self.clip}) must be from 2**-40 to 2")
 
     @cached_property
     def _offsets(self) -> NDArray[np.int64]:
@@ -88,33 +98,46 @@ class Gradient(Exact):
 
     def total(self, rows: Rows, step: float) -> NDArray[np.int64]:
         """Sum by cell. Logits and differences are whole numbers, so no order of adding them matters."""
-        if rows.count > _MOST_ROWS:
-            raise ValueError("chunks must be smaller for sums to be exact")
-        codes = [rows.index(cells) for cells in self.cells]
-        differences = self._differences(rows, codes, step)
         total = np.zeros(self.shape, np.int64)
+        label, codes = rows.index(self.label), [rows.index(cells) for cells in self.cells]
+        whole = np.round(np.clip(np.nan_to_num(self.weights), -_LARGEST, _LARGEST) * _GRID).astype(np.int64)
+        for start in range(0, rows.count, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            self._add(total, label[block], [index[block] for index in codes], whole, step)
+        return total.ravel()
+
+    def _add(
+        self,
+        total: NDArray[np.int64],
+        label: NDArray[Any],
+        codes: list[NDArray[Any]],
+        whole: NDArray[np.int64],
+        step: float,
+    ) -> None:
+        """Add a block of rows to the total."""
+        differences = self._differences(label, codes, whole, step)
         for column, index in enumerate(codes):
             inside = index >= 0
             start, end = self._offsets[column], self._offsets[column + 1]
             for place, difference in enumerate(differences):
-                # Floats hold these whole numbers exactly: up to 2**30 each, for up to 2**22 rows.
                 sums = np.bincount(index[inside], weights=difference[inside], minlength=end - start)
-                total[place, start:end] = sums.astype(np.int64)
-        return total.ravel()
+                total[place, start:end] += sums.astype(np.int64)
 
-    def _differences(self, rows: Rows, codes: list[NDArray[np.int64]], step: float) -> NDArray[np.float64]:
+    def _differences(
+        self, label: NDArray[Any], codes: list[NDArray[Any]], whole: NDArray[np.int64], step: float
+    ) -> NDArray[np.float64]:
         """Return each row's expected less actual class, clipped, in whole grid steps; shape (classes told, rows)."""
-        whole = np.round(np.clip(np.nan_to_num(self.weights), -_LARGEST, _LARGEST) * _GRID).astype(np.int64)
-        logits = np.zeros((len(self.classes), rows.count), np.int64)
+        logits = np.zeros((len(self.classes), len(label)), np.int64)
         for column, index in enumerate(codes):
             start, end = self._offsets[column], self._offsets[column + 1]
+            # A value without a cell has number -1: the last place, which holds 0.
             logits += np.pad(whole[:, start:end], ((0, 0), (0, 1)))[:, index]
         below = np.minimum(logits.max(axis=0) - logits, len(_EXPONENTIALS) - 1)
         powers = _EXPONENTIALS[below]
         wrong = powers / _added(powers)
         position = np.full(self.label.size + 1, -1)
         position[list(self.classes)] = np.arange(len(self.classes))
-        actual = position[rows.index(self.label)]
+        actual = position[label]
         for place in range(len(self.classes)):
             wrong[place] -= actual == place
         if len(self.classes) == 2:

@@ -44,9 +44,15 @@ class Lesson:
         """Whether all chunks so far were kept."""
         return self._room >= 0
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: what is known of rows leaves by the door only."""
+        raise TypeError("what the door remembers cannot be copied or pickled")
+
 
 class Memory:
     """Chunks of rows by what was worked out about them.
+
+    What queries work out from chunks they recall (merged cells) is kept too, until there is too much of it.
 
     Args:
         most_bytes: How much to keep; beyond that rows are read again.
@@ -55,15 +61,21 @@ class Memory:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most = most_bytes
         self._chunks: list[Rows] = []
+        self._learned: set[Hashable] = set()
         self._scored: tuple[Gaps | None, NDArray[np.int64]] = None, np.zeros(0, np.int64)
 
     def recall(self, keys: tuple[Hashable, ...]) -> list[Rows] | None:
         """Return all rows, chunk by chunk, if everything under these keys is known."""
-        known = self._chunks and keys and all(key in self._chunks[0].remembered for key in keys)
-        return self._chunks if known else None
+        if not (self._chunks and keys and all(key in self._learned for key in keys)):
+            return None
+        if _size(self._chunks) > self._most:
+            self._forget()
+        return self._chunks
 
     def lesson(self, keys: tuple[Hashable, ...]) -> Lesson:
         """Return an empty lesson for the room that is left."""
+        if keys:
+            self._forget()
         return Lesson(keys, self._most - _size(self._chunks))
 
     def learn(self, lesson: Lesson) -> None:
@@ -71,10 +83,17 @@ class Memory:
         if not lesson.fits:
             return
         if [chunk.count for chunk in self._chunks] != [chunk.count for chunk in lesson.chunks]:
-            self._chunks = lesson.chunks
+            # Cut otherwise, so what was known does not fit beside it.
+            self._chunks, self._learned = lesson.chunks, set(lesson.keys)
             return
+        self._learned.update(lesson.keys)
         for known, new in zip(self._chunks, lesson.chunks, strict=True):
             known.remembered.update(new.remembered)
+
+    def _forget(self) -> None:
+        """Keep what lessons taught and no more: the rest can be worked out from it."""
+        for chunk in self._chunks:
+            chunk.remembered = {key: chunk.remembered[key] for key in self._learned}
 
     def scores(self, gaps: Gaps, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the exact scores of these candidates, the last ones asked about being known."""

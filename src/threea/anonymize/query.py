@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +60,15 @@ class Rows:
     def remember(self, key: Hashable, work_out: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """Return what was worked out under a key, or work it out now. It must be a function of each row alone."""
         if key not in self.remembered:
-            self.remembered[key] = work_out()
+            found = work_out()
+            # The next query gets the same array: none may change it.
+            found.setflags(write=False)
+            self.remembered[key] = found
         return self.remembered[key]
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: rows leave by the door only."""
+        raise TypeError("rows cannot be copied or pickled")
 
 
 class Query(ABC):
@@ -72,7 +79,8 @@ class Query(ABC):
         shape: The shape of its answer.
         l2: Bound on the L2 norm of one row's contribution.
         l1: Bound on its L1 norm.
-        nonnegative: Whether contributions are never negative, so that two of them cannot point apart.
+        nonnegative: Whether two contributions never point apart: their inner product is not negative. Contributions
+            without negative numbers are such; see `Vectors` for others.
         keys: What it takes from `Rows.remembered`, if it needs nothing else of the rows.
     """
 
@@ -146,7 +154,7 @@ class Marginal(OneHot):
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
         """The columns counted."""
-        return tuple(cells.column for cells in self.cells)
+        return tuple(dict.fromkeys(cells.column for cells in self.cells))
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -156,7 +164,7 @@ class Marginal(OneHot):
     @property
     def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
         """Cells say it all."""
-        return tuple(unmerged(cells) for cells in self.cells)
+        return tuple(dict.fromkeys(unmerged(cells) for cells in self.cells))
 
     def cell(self, rows: Rows) -> NDArray[np.int64]:
         """Number the combinations as NumPy does; a row that lacks a cell in any column adds nothing."""
@@ -195,7 +203,7 @@ class Moments(Dense):
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
         """The columns summed."""
-        return tuple(column.name for column in self.numbers)
+        return tuple(dict.fromkeys(column.name for column in self.numbers))
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -373,7 +381,7 @@ class Gaps:
 
     Args:
         marginals: The candidates.
-        expected: For each candidate, the counts that a model expects, of its marginal's size.
+        expected: For each candidate, the counts that a model expects, of its marginal's size. They are copied.
         handicaps: What to take off each candidate's score; nothing by default.
     """
 
@@ -387,7 +395,15 @@ class Gaps:
             raise SettingError("each marginal needs as many expected counts as it has cells")
         if len(self.handicaps) not in (0, len(sizes)):
             raise SettingError("each marginal needs a handicap, or none has one")
+        # What was checked, and scored, must not change afterwards.
+        object.__setattr__(self, "expected", tuple(_kept(counts) for counts in self.expected))
         # Beyond this, a float no longer tells a score from the score with one row more.
         sums = [float(np.abs(counts).sum()) for counts in self.expected]
         if any(not abs(number) < 2.0**42 for number in (*sums, *self.handicaps)):
             raise SettingError("expected counts and handicaps must add up to less than 2**42")
+
+
+def _kept(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    copy = np.array(counts, np.float64)
+    copy.setflags(write=False)
+    return copy

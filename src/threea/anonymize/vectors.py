@@ -106,7 +106,7 @@ class Frame:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns read."""
-        return tuple(cells.column for cells in self.cells)
+        return tuple(dict.fromkeys(cells.column for cells in self.cells))
 
     def blocks(self, rows: Rows) -> Iterator[tuple[slice, Floats, Floats]]:
         """Yield blocks of rows: which, their coordinates (whole numbers, counting 2**-24), and their lengths."""

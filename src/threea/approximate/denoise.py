@@ -58,7 +58,7 @@ def fitted(counts: Floats, size: float, left: Floats, right: Floats, stddev: flo
     alone = np.outer(left, right)
     # In each row the right feature is what it is overall, unless the counts say more than noise would.
     joint = np.maximum(shrunk(counts, np.maximum(counts.sum(axis=1), 0.0)[:, None] * right, stddev), 0.0)
-    joint = joint / max(joint.sum(), 1e-300) + 1e-6 * alone
+    joint = np.asarray(joint / max(float(joint.sum()), 1e-300) + 1e-6 * alone)
     for _ in range(20):
         joint *= np.divide(left, joint.sum(axis=1), out=np.zeros_like(left), where=left > 0)[:, None]
         joint *= np.divide(right, joint.sum(axis=0), out=np.zeros_like(right), where=right > 0)

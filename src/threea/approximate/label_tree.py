@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from threea.anonymize.events import Pure
 from threea.anonymize.query import Count, Gaps, Marginal, Stack
 from threea.approximate.denoise import draw, fitted, grouped, proportions, shrunk
 from threea.cells import Bins, Cells, Merged
-from threea.framework import Histogram
+from threea.framework import Histogram, TreeFigure
 from threea.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,8 @@ Whole = NDArray[np.int64]
 CLASSES, FEATURES, EDGES, PAIRS = "rows per class", "features given the label", "tree edges", "pairs given the label"
 RARE = 20.0
 """Classes count as at most this many times the rarest one, where cells are chosen and teachers taught."""
-_NUMERIC_CLASSES = 8
+_NUMERIC_CLASSES = 12
+_FEWEST_BINS = 32
 _MOST_PAIR_CELLS = 1 << 24
 
 
@@ -61,17 +62,19 @@ class LabelTree:
         label, spread, counted = _label(table, plan)
         schema = table.schema
         if not schema.features:
-            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), counted_stddev(table, plan))
+            blur = counted_stddev(table, plan)
+            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), blur, {CLASSES: blur})
         given = (label,) if label else ()
         asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
         stddev = table.stddev(asked, plan[FEATURES])
         bins = int(np.clip(counted.sum() / (10 * stddev), 8, 256))
-        cells = tuple(_thinned(column.cells(bins), bins) for column in schema.features)
+        cells = tuple(_cells(column, bins) for column in schema.features)
         answer = table.measure(Stack(tuple(Marginal((*given, c)) for c in cells)), plan[FEATURES])
         tables = [part.value.reshape(len(counted), -1) for part in answer.parts]
         sizes = _combined(counted, counted_stddev(table, plan), tables, stddev)
         features = tuple(Feature.of(c, counts, sizes, stddev) for c, counts in zip(cells, tables, strict=True))
-        model = TreeModel(label, spread, sizes, features, (), stddev)
+        noise = {CLASSES: counted_stddev(table, plan), FEATURES: stddev}
+        model = TreeModel(label, spread, sizes, features, (), stddev, noise)
         return model if len(features) < 2 else _with_edges(model, table, plan)
 
 
@@ -93,12 +96,17 @@ def _label(table: PrivateTable, plan: Plan) -> tuple[Merged | None, Floats, Floa
     for group in range(label.size):
         inside = np.asarray(groups) == group
         spread[group, inside] = proportions(counts[inside])
-    return label, spread, np.bincount(groups, weights=counts)
+    return label, spread, np.asarray(np.bincount(groups, weights=counts), np.float64)
 
 
-def _thinned(cells: Cells, bins: int) -> Cells:
-    """Return cells with at most so many bins, every so many given edges apart."""
-    if not isinstance(cells, Bins) or len(cells.edges) <= bins + 1:
+def _cells(column: Column, bins: int) -> Cells:
+    """Return a column's cells, with about so many bins.
+
+    Of given edges, which lie where the rows are, every so many are kept. Evenly spaced ones must not be too few: most
+    rows may lie in a small part of the range.
+    """
+    cells = column.cells(max(bins, _FEWEST_BINS))
+    if not isinstance(cells, Bins) or not column.edges or len(cells.edges) <= bins + 1:
         return cells
     kept = np.unique(np.round(np.linspace(0, len(cells.edges) - 1, bins + 1)).astype(int))
     return replace(cells, edges=tuple(cells.edges[position] for position in kept))
@@ -108,7 +116,8 @@ def _combined(counted: Floats, stddev: float, tables: Sequence[Floats], table_st
     """Return the rows per class as all answers tell them, each by its precision."""
     told = np.array([counted, *(counts.sum(axis=1) for counts in tables)])
     precision = 1 / np.array([stddev**2, *(counts.shape[1] * table_stddev**2 for counts in tables)])
-    return np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
+    combined: Floats = np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
+    return combined
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +215,7 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
         alone = model.sizes[:, None, None] * left[:, :, None] * right[:, None, :]
         joint = np.array([fitted(*each, part.stddev) for each in zip(counts, model.sizes, left, right, strict=True)])
         edges.append(Edge(i, j, joint, float(np.abs(joint * model.sizes[:, None, None] - alone).sum())))
-    return replace(model, edges=tuple(edges))
+    return replace(model, edges=tuple(edges), noise={**model.noise, PAIRS: answer.stddev})
 
 
 def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) -> list[tuple[int, int]]:
@@ -220,7 +229,7 @@ def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) ->
     handicaps = tuple(0.4 * stddev * marginal.size for marginal in marginals)
     gaps = Gaps(marginals, expected, handicaps)
     part = np.arange(len(coarse))
-    chosen = []
+    chosen: list[tuple[int, int]] = []
     while len(chosen) < len(coarse) - 1:
         joining = [position for position, (i, j) in enumerate(pairs) if part[i] != part[j]]
         i, j = pairs[table.select(gaps, plan[EDGES], among=joining)]
@@ -240,6 +249,7 @@ class TreeModel:
         features: In the order of the table.
         edges: The tree.
         stddev: Of the noise on the features' counts.
+        noise: Of every answer, by the plan's line.
     """
 
     label: Merged | None
@@ -248,6 +258,7 @@ class TreeModel:
     features: tuple[Feature, ...]
     edges: tuple[Edge, ...]
     stddev: float
+    noise: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -268,7 +279,7 @@ class TreeModel:
     @property
     def weights(self) -> Floats:
         """Share of each class, counted so."""
-        return self.balanced / self.balanced.sum()
+        return np.asarray(self.balanced / self.balanced.sum())
 
     @property
     def histograms(self) -> Mapping[str, Histogram]:
@@ -279,6 +290,43 @@ class TreeModel:
             counts = self.sizes @ self.spread
             found[self.label.column] = Histogram(self.label.cells, counts, self.stddev)
         return found
+
+    @property
+    def class_shares(self) -> Mapping[int, tuple[float, float]]:
+        """Share of the synthetic and of the private rows, by code, where classes are listed and drawn in another ratio.
+
+        Nothing is said if no class stands out from the noise: then the private ratio is not known.
+        """
+        if self.label is None or isinstance(self.label.cells, Bins) or not (self.sizes > 3 * self.stddev).any():
+            return {}
+        drawn, private = self.weights, self.sizes / self.sizes.sum()
+        if np.allclose(drawn, private, rtol=1e-6):
+            return {}
+        count = self.label.cells.count
+        codes = [code if code < count else -1 for code in range(len(drawn))]
+        pairs = zip(codes, drawn, private, strict=True)
+        return {code: (float(share), float(known)) for code, share, known in pairs if share > 0}
+
+    @property
+    def figures(self) -> tuple[TreeFigure, ...]:
+        """The tree, from the roots down."""
+        if not self.edges:
+            return ()
+        order = {feature: position for position, (feature, _, _) in enumerate(self._downwards)}
+        gaps = {
+            pair: edge.gap for edge in self.edges for pair in ((edge.parent, edge.child), (edge.child, edge.parent))
+        }
+        # A row too many in one cell is a row too few in another: half of the gap.
+        rows = 2 * max(float(self.sizes.sum()), 1.0)
+        return (
+            TreeFigure(
+                nodes=tuple(self.features[feature].cells.column for feature in order),
+                parents=tuple(None if parent is None else order[parent] for _, parent, _ in self._downwards),
+                strengths=tuple(
+                    0.0 if parent is None else gaps[feature, parent] / rows for feature, parent, _ in self._downwards
+                ),
+            ),
+        )
 
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
         """Draw labels, then every feature given its parent and the label."""

@@ -223,6 +223,7 @@ def _table1_notes(result: dict[str, Any]) -> list[str]:
         "Figures marked (theirs) are those of the ClustMix paper: not measured here, on splits of its own. For a "
         "stand-in they are of the dataset that it stands in for, and not to be compared.",
         "Bounds: public, from the dataset's documentation, or discovered, from the release's own budget.",
+        *_drawn(result),
         f"Our mean distance to Real is over: {', '.join(distances['over']) or 'none'}; theirs is over their seven.",
     ]
     notes += [
@@ -231,6 +232,16 @@ def _table1_notes(result: dict[str, Any]) -> list[str]:
         for row in present
     ]
     return [*notes, *_closing(result)]
+
+
+def _drawn(result: dict[str, Any]) -> list[str]:
+    if "drawn" not in result:
+        return []
+    most = result["drawn"]
+    return [
+        f"Drawing is free: each release draws {most['most_rows']:,} rows (at most {most['most_values']:,} values), or "
+        "as many as it was given if those are more."
+    ]
 
 
 def _listed(settings: dict[str, Any] | None) -> str:

@@ -14,7 +14,19 @@ from threea.budget import Adjacency
 from threea.datasets import Dataset
 from threea.datasets.published import MEAN_DISTANCE_TO_REAL, METHODS
 from threea.evaluate.benchmark_cells import Cell, CellFile, Key, Progress, shown, summary
-from threea.evaluate.benchmark_work import about, checked, facts, learner_settings, loaded, released, scored, versions
+from threea.evaluate.benchmark_work import (
+    MOST_ROWS,
+    MOST_VALUES,
+    about,
+    checked,
+    facts,
+    learner_settings,
+    loaded,
+    released,
+    rows_drawn,
+    scored,
+    versions,
+)
 from threea.framework import Recipe
 from threea.recipes import DEFAULT
 
@@ -72,6 +84,7 @@ def table1(
         "adjacency": str(Adjacency.ADD_REMOVE),
         "seeds": seeds,
         "learner": LEARNER,
+        "drawn": {"most_rows": MOST_ROWS, "most_values": MOST_VALUES},
         "versions": versions(),
         "recipes": about(chosen),
         "datasets": rows,
@@ -124,6 +137,9 @@ def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon:
     if recipe is not None:
         released_with = {"epsilon": epsilon, "delta": dataset.delta, "adjacency": str(adjacency)}
         settings |= {"recipe": about({name: recipe})[name]["settings"], **released_with}
+        drawn = rows_drawn(dataset.training_rows, dataset.features + 1)
+        if drawn != dataset.training_rows:
+            settings["drawn"] = drawn
     return Key(dataset.name, name, seed, settings)
 
 
@@ -141,7 +157,14 @@ def _work(
         made: Cell = {}
         if recipe is not None:
             learned, made = released(
-                dataset, train, recipe, epsilon=epsilon, delta=dataset.delta, adjacency=adjacency, seed=seed
+                dataset,
+                train,
+                recipe,
+                epsilon=epsilon,
+                delta=dataset.delta,
+                adjacency=adjacency,
+                seed=seed,
+                rows=rows_drawn(train.num_rows, train.num_columns),
             )
         figures = scored(dataset, real=train, train=learned, test=test, names=[LEARNER], seed=seed)[LEARNER]
         return made | figures | {"score": figures[dataset.metric]}

@@ -29,6 +29,9 @@ from threea.recipes import RECIPES
 from threea.schema import Schema
 from threea.synthesis import make_recipe, synthesize
 
+MOST_ROWS, MOST_VALUES = 100_000, 15_000_000
+"""Drawing rows is free, and more of them teach a learner more of what the release knows: recipes draw at least as many
+rows as they were given, and up to so many rows or values."""
 PACKAGES = ("numpy", "scipy", "pyarrow", "opendp", "dp-accounting", "lightgbm", "scikit-learn")
 
 
@@ -95,8 +98,21 @@ def facts(dataset: Dataset) -> dict[str, Any]:
     }
 
 
+def rows_drawn(rows: int, columns: int) -> int:
+    """Return how many synthetic rows a recipe draws from a release of so many rows and columns."""
+    return max(rows, min(MOST_ROWS, MOST_VALUES // columns))
+
+
 def released(
-    dataset: Dataset, train: pa.Table, recipe: Recipe, *, epsilon: float, delta: float, adjacency: str, seed: int
+    dataset: Dataset,
+    train: pa.Table,
+    recipe: Recipe,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    seed: int,
+    rows: int | None = None,
 ) -> tuple[pa.Table, Cell]:
     """Make a release from the training rows; return its rows, and what it took.
 
@@ -111,6 +127,7 @@ def released(
         schema=dataset.schema,
         adjacency=adjacency,
         recipe=recipe,
+        rows=rows,
         seed=seed,
         accept_unproven=recipe.guarantee is not Guarantee.PROVEN,
     )

@@ -14,6 +14,8 @@ from threea import codec
 from threea.anonymize.accountant import Line
 from threea.report import words
 from threea.report.pictures import Picture, picture
+from threea.report.terms import Terms, terms
+from threea.report.tree import MOST, Tree, tree
 from threea.schema import Kind, Origin
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         sample: Synthetic rows to draw pictures from.
     """
     target, features = _pictures(release, sample)
+    trees, teachers = _figures(release)
     page = _environment().get_template("page.html.j2")
     return page.render(
         release=release,
@@ -69,6 +72,11 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         open_features=features[:OPEN_COLUMNS],
         folded_features=features[OPEN_COLUMNS:],
         segments=[Segment(position, line) for position, line in enumerate(release.plan.lines, start=1)],
+        trees=trees,
+        most_edges=MOST,
+        teachers=teachers,
+        classes=release.classes,
+        noise=release.noise,
         sampled_rows=sample.num_rows,
         private_rows=release.model.rows,
         stands=words.stands(certificate),
@@ -93,6 +101,17 @@ def _pictures(release: Release, sample: pa.Table) -> tuple[Picture | None, list[
     return target, [draw(column.name) for column in schema.features]
 
 
+def _figures(release: Release) -> tuple[list[Tree], list[Terms]]:
+    """Lay out what the model shows of itself."""
+    trees, teachers = [], []
+    for figure in release.figures:
+        if figure.kind == "tree":
+            trees.append(tree(figure, release.schema.target))
+        else:
+            teachers.append(terms(figure, release.schema))
+    return trees, teachers
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -111,6 +130,7 @@ def _environment() -> Environment:
         "percent": words.percent,
         "chance": words.chance,
         "event": words.event,
+        "rounded": words.rounded,
         "noise_multiplier": words.noise_multiplier,
     }
     environment.filters.update(filters)

@@ -143,7 +143,7 @@ def caption(column: Column) -> str:
     if column.kind.numeric:
         assert column.lower is not None
         assert column.upper is not None
-        parts.append(f"{_value(column, column.lower)} to {_value(column, column.upper)}")
+        parts.append(f"{value_text(column, column.lower)} to {value_text(column, column.upper)}")
     elif column.kind is not Kind.BOOLEAN:
         parts.append(f"{len(column.categories):,} categories" + (" and others" if column.open_ended else ""))
     if column.nullable:
@@ -158,23 +158,24 @@ def _tallies(column: Column, cells: Cells, values: NDArray[Any], histogram: Hist
     error = 0.0 if histogram is None else 2 * float(histogram.stddev)
     return [
         Tally(label, float(share), count, error, apart)
-        for (label, apart), share, count in zip(_labels(column, cells), shares, counts, strict=True)
+        for (label, apart), share, count in zip(labels(column, cells), shares, counts, strict=True)
     ]
 
 
-def _labels(column: Column, cells: Cells) -> Iterator[tuple[str, bool]]:
+def labels(column: Column, cells: Cells) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each cell, and whether it is the page's own word; bins have none until they are merged."""
     if isinstance(cells, Categories):
         yield from ((category, False) for category in column.categories[: cells.count])
         yield from ((OTHER, True) for _ in range(cells.count - len(column.categories)))
     else:
-        yield from ((_value(column, special), False) for special in cells.special)
-        # Bins get their labels once they are merged.
+        yield from ((value_text(column, special), False) for special in cells.special)
         yield from (("", False) for _ in cells.edges[1:])
     if cells.missing:
         yield "missing", True
 
 
-def _value(column: Column, value: float) -> str:
+def value_text(column: Column, value: float) -> str:
+    """Return a number or a moment as text."""
     if not column.kind.temporal:
         return number(value)
     try:
@@ -184,10 +185,13 @@ def _value(column: Column, value: float) -> str:
         return "the end of time"
 
 
-def _between(column: Column, low: float, high: float) -> str:
+def between(column: Column, low: float, high: float) -> str:
+    """Return the name of a bin."""
     if column.kind is Kind.DATETIME or not column.whole:
-        return f"{_value(column, low)} to {_value(column, high)}"
-    return _value(column, low) if high - low <= 1 else f"{_value(column, low)} to {_value(column, high - 1)}"
+        return f"{value_text(column, low)} to {value_text(column, high)}"
+    return (
+        value_text(column, low) if high - low <= 1 else f"{value_text(column, low)} to {value_text(column, high - 1)}"
+    )
 
 
 def _top(column: Column, tallies: Sequence[Tally]) -> list[Tally]:
@@ -214,10 +218,10 @@ def _rows(tallies: Sequence[Tally], whole: float, scale: float | None) -> tuple[
     full = scale or _ceiling([tally.share for tally in tallies], counts)
 
     def along(count: float) -> str:
-        return _figure(min(max(count / whole / full, 0.0), 1.0) * _WIDTH)
+        return coordinate(min(max(count / whole / full, 0.0), 1.0) * _WIDTH)
 
     def row(tally: Tally) -> Row:
-        bar = _figure(min(tally.share / full, 1.0) * _WIDTH)
+        bar = coordinate(min(tally.share / full, 1.0) * _WIDTH)
         if tally.count is None:
             return Row(tally, bar, "", "")
         low, high = along(tally.count - tally.error), along(tally.count + tally.error)
@@ -233,7 +237,7 @@ def _merged(column: Column, cells: Bins, tallies: Sequence[Tally]) -> tuple[list
     edges = [*cells.edges[:-1:step], cells.edges[-1]]
     parts = (tallies[start : start + step] for start in range(0, len(tallies), step))
     bars = [
-        replace(sum(part[1:], part[0]), label=_between(column, low, high))
+        replace(sum(part[1:], part[0]), label=between(column, low, high))
         for (low, high), part in zip(pairwise(edges), parts, strict=True)
     ]
     return edges, bars
@@ -248,20 +252,20 @@ def _chart(column: Column, cells: Bins, edges: Sequence[float], merged: Sequence
     full = _ceiling(heights, counts)
 
     def up(height: float) -> str:
-        return _figure(_HEIGHT * (1 - min(max(height / full, 0.0), 1.0)))
+        return coordinate(_HEIGHT * (1 - min(max(height / full, 0.0), 1.0)))
 
     bars, errors, dots, touch = [], [], [], []
     for left, width, height, count, tally in zip(spots[:-1], widths, heights, counts, merged, strict=True):
         gap = min(1.5, width * 0.1)
         if height:
-            start, end = _figure(left + gap), _figure(left + width - gap)
+            start, end = coordinate(left + gap), coordinate(left + width - gap)
             bars.append(f"M{start} 100V{up(height)}H{end}V100z")
         if tally.count is not None:
-            middle, spread = _figure(left + width / 2), tally.error / whole / width
+            middle, spread = coordinate(left + width / 2), tally.error / whole / width
             errors.append(f"M{middle} {up(count - spread)}V{up(count + spread)}")
             if count <= full:
                 dots.append(f"M{middle} {up(count)}h.01")
-        touch.append((_figure(left), _figure(width), tally.title))
+        touch.append((coordinate(left), coordinate(width), tally.title))
     even = max(widths) < 1.2 * min(widths)
     tallest = max((tally.share for tally in merged), default=0.0)
     return Chart(
@@ -301,7 +305,7 @@ def _ticks(column: Column, edges: Sequence[float], place: Callable[[float], floa
         # A bar that holds a single number stands over its middle.
         position = place(value + 0.5) if unit_bins else place(value)
         align = "start" if position < 0.08 else "end" if position > 0.92 else "middle"
-        text = _value(column, value)[:10] if column.kind.temporal else _value(column, value)
+        text = value_text(column, value)[:10] if column.kind.temporal else value_text(column, value)
         width = len(text) * _LETTER
         left = position - {"start": 0.0, "middle": width / 2, "end": width}[align]
         if left > taken:
@@ -336,5 +340,6 @@ def _summary(column: Column, tallies: Sequence[Tally]) -> str:
     return start if most is None else f"{start}; most frequent is {shown(most.label)} with {most.text}"
 
 
-def _figure(value: float) -> str:
+def coordinate(value: float) -> str:
+    """Return a place in a picture, to a tenth."""
     return f"{value:.1f}".removesuffix(".0")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from threea.anonymize.events import Event, Gaussian, NonPrivate, Pure, Sampled, Threshold
 from threea.budget import Adjacency
-from threea.certificate import Certificate, Guarantee
+from threea.certificate import Certificate, ClassShare, Guarantee
 from threea.schema import Origin
 
 SHORT, LONG = 60, 300
@@ -67,6 +68,16 @@ def percent(share: float) -> str:
     if 0 < share < 0.0005:
         return "<0.1%"
     return ">99.9%" if 0.9995 <= share < 1 else f"{share:.1%}"
+
+
+def rounded(value: float) -> str:
+    """Return a number of rows with two significant digits, or all of a larger one's.
+
+    Example:
+        >>> rounded(0.1234), rounded(3.21), rounded(123.4), rounded(54321.0)
+        ('0.12', '3.2', '123', '54,321')
+    """
+    return number(float(f"{value:.2g}") if abs(value) < 100 else round(value))
 
 
 def chance(probability: float) -> str:
@@ -168,6 +179,33 @@ def banner(certificate: Certificate) -> tuple[str, str] | None:
         f"Its events add up to ε = {number(certificate.accounted_epsilon)}, more than its budget of"
         f" {number(certificate.epsilon)}. Do not pass it on.",
     )
+
+
+REBALANCED = (
+    "Classes were rebalanced: a frequent class is drawn less often than it occurs, so that there are enough rows of the"
+    " rare ones to learn from. For the private table's ratio, or for calibrated probabilities, count each row with the"
+    " weight of its class."
+)
+_NOTED = 20
+"""How many classes a note lists."""
+
+
+def rebalanced_note(classes: Sequence[ClassShare]) -> str:
+    """Return what a schema says of a target whose classes were rebalanced, line by line.
+
+    Example:
+        >>> print(rebalanced_note([ClassShare("no", 0.8, 0.96), ClassShare("yes", 0.2, 0.04)]).splitlines()[-1])
+        yes: 20.0% of the synthetic rows, 4.0% of the private ones (noisy); weight 0.2
+    """
+    lines = [f"{sentence.removesuffix('.')}." for sentence in REBALANCED.split(". ")]
+    lines += [
+        f"{shown(each.name)}: {percent(each.share)} of the synthetic rows, {percent(each.share_private)} of the private"
+        f" ones (noisy); weight {number(each.weight)}"
+        for each in classes[:_NOTED]
+    ]
+    if len(classes) > _NOTED:
+        lines.append(f"and {len(classes) - _NOTED:,} more: see certificate.json")
+    return "\n".join(lines)
 
 
 BADGES = {

@@ -1,0 +1,116 @@
+"""The teacher: it learns what the rows say, labels evenly, and asks only what it planned."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from threea.adapt.teacher import STEP, Taught, Teacher, even_draw, softmax
+from threea.anonymize.opening import open_table
+from threea.budget import Budget
+from threea.errors import SettingError
+from threea.hospital import schema as hospital_schema
+from threea.recipes import LabelTreeRecipe
+from threea.schema import Schema
+from threea.testing import SeededNoise, SilentNoise
+
+ROWS = 20_000
+
+
+def xor_free(classes: int, rows: int = ROWS) -> tuple[pa.Table, Schema, np.ndarray]:
+    """Return rows whose features copy one another, so that counting each by itself would overstate them."""
+    rng = np.random.default_rng(0)
+    cause = rng.integers(0, 3, rows)
+    copy = np.where(rng.random(rows) < 0.9, cause, rng.integers(0, 3, rows))
+    other = rng.integers(0, 2, rows)
+    logits = np.stack([place * 0.8 * (cause - 1) + place * 0.5 * other for place in range(classes)])
+    chances = softmax(logits)
+    label = (np.cumsum(chances, axis=0) < rng.random(rows)).sum(axis=0).clip(max=classes - 1)
+    table = pa.table({name: codes.astype(str) for name, codes in (("cause", cause), ("copy", copy), ("other", other))})
+    table = table.append_column("label", pa.array(label.astype(str)))
+    kinds: dict[str, Any] = {name: {"kind": "categorical", "categories": list("012")} for name in ("cause", "copy")}
+    kinds["other"] = {"kind": "categorical", "categories": list("01")}
+    kinds["label"] = {"kind": "categorical", "categories": [str(place) for place in range(classes)], "nullable": False}
+    return table, Schema.of(kinds, target="label"), chances
+
+
+def taught(table: pa.Table, schema: Schema, noise: Any, epsilon: float = 3.0, **settings: Any) -> Taught:
+    recipe = LabelTreeRecipe(**settings)
+    opened = open_table(table, schema=schema, budget=Budget(epsilon), noise=noise)
+    plan = recipe.plan(opened)
+    model = recipe.adapt.adapt(recipe.approximate.fit(opened, plan), opened, plan)
+    assert isinstance(model, Taught)
+    return model
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("noise", [SilentNoise(), SeededNoise(3)], ids=["exact", "noisy"])
+def test_it_learns_the_chances_of_the_classes(classes: int, noise: Any) -> None:
+    """Fixed seeds; the tolerance is some four times the error seen."""
+    table, schema, chances = xor_free(classes)
+    model = taught(table, schema, noise)
+    codes = [np.array(table[name].to_pylist()).astype(int) for name in ("cause", "copy", "other")]
+    found = softmax(model.logits(codes))
+    assert np.abs(found - chances).mean() < 0.04
+
+
+def test_labels_are_drawn_by_the_teacher_and_features_by_the_tree() -> None:
+    table, schema, _ = xor_free(2)
+    drawn = taught(table, schema, SilentNoise()).sample(ROWS, np.random.default_rng(0))
+    real = {name: np.array(table[name].to_pylist()).astype(int) for name in table.column_names}
+    for cause in range(3):
+        for other in range(2):
+            share = real["label"][(real["cause"] == cause) & (real["other"] == other)].mean()
+            inside = (drawn["cause"] == cause) & (drawn["other"] == other)
+            assert drawn["label"][inside].mean() == pytest.approx(share, abs=0.05)
+
+
+def test_with_alpha_one_nothing_is_asked_and_the_tree_keeps_its_labels() -> None:
+    table, schema, _ = xor_free(2)
+    recipe = LabelTreeRecipe(alpha=1.0)
+    opened = open_table(table, schema=schema, budget=Budget(1.0), noise=SilentNoise())
+    plan = recipe.plan(opened)
+    assert STEP not in {line.name for line in plan.lines}
+    model = recipe.approximate.fit(opened, plan)
+    assert recipe.adapt.adapt(model, opened, plan) is model
+
+
+def test_without_a_target_nothing_is_asked() -> None:
+    _, schema, _ = xor_free(2)
+    assert Teacher().steps(Schema(schema.columns)) == ()
+
+
+def test_it_labels_trees_alone() -> None:
+    opened = open_table(xor_free(2)[0], schema=xor_free(2)[1], budget=Budget(1.0))
+    with pytest.raises(SettingError, match="label tree"):
+        Teacher().adapt(None, opened, LabelTreeRecipe().plan(opened))  # type: ignore[arg-type]
+
+
+@given(st.integers(2, 5), st.integers(0, 1000))
+def test_even_draws_keep_each_class_near_its_expected_number(classes: int, seed: int) -> None:
+    """A bound for every seed: golden-ratio points leave gaps of order log(n), where coins leave sqrt(n)."""
+    rng = np.random.default_rng(seed)
+    chances = np.tile(softmax(rng.normal(0, 1, (classes, 1))), (1, 2000))
+    drawn = even_draw(chances, rng)
+    for place in range(classes):
+        assert abs((drawn == place).sum() - 2000 * chances[place, 0]) < 12
+
+
+def test_even_draws_of_certain_classes_are_certain() -> None:
+    assert even_draw(np.array([[1.0, 0.0], [0.0, 1.0]]), np.random.default_rng(0)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("field", [{"alpha": 1.5}, {"alpha": -0.1}, {"teacher": 0.0}, {"teacher": 0.95}])
+def test_settings_outside_their_bounds_are_refused(field: dict[str, float]) -> None:
+    with pytest.raises(SettingError, match=next(iter(field))):
+        LabelTreeRecipe(**field)
+
+
+def test_the_embedded_table_has_a_teacher() -> None:
+    from threea import hospital
+
+    model = taught(hospital.stays(3000), hospital_schema(), SeededNoise(1), epsilon=1.0)
+    assert len(model.learned) >= 5

@@ -1,0 +1,140 @@
+"""The tree: what it finds in tables whose shape is known, and what it costs."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from threea.anonymize.opening import open_table
+from threea.approximate.label_tree import CLASSES, EDGES, FEATURES, PAIRS, LabelTree, TreeModel
+from threea.budget import Budget
+from threea.recipes import LabelTreeRecipe
+from threea.schema import Schema
+from threea.testing import SeededNoise, SilentNoise
+
+ROWS = 4000
+
+
+def chain(rows: int = ROWS, **options: Any) -> tuple[pa.Table, Schema]:
+    """Return a - b - c - d, each mostly a copy of the one before, and a label that d tells of."""
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = {}
+    value = rng.integers(0, 4, rows)
+    for name in "abcd":
+        columns[name] = value
+        value = np.where(rng.random(rows) < 0.85, value, rng.integers(0, 4, rows))
+    label = np.where(columns["d"] + rng.random(rows) > 3, "yes", "no")
+    table = pa.table({name: pa.array(codes.astype(str)) for name, codes in columns.items()} | {"label": label})
+    kinds: dict[str, Any] = {name: {"kind": "categorical", "categories": list("0123")} for name in "abcd"}
+    return table, Schema.of(
+        kinds | {"label": {"kind": "categorical", "categories": ["no", "yes"]}}, target=options.get("target", "label")
+    )
+
+
+def fitted(table: pa.Table, schema: Schema, noise: Any = None, epsilon: float = 1.0) -> TreeModel:
+    recipe = LabelTreeRecipe(alpha=1.0)
+    opened = open_table(table, schema=schema, budget=Budget(epsilon), noise=noise or SeededNoise(1))
+    model = recipe.approximate.fit(opened, recipe.plan(opened))
+    assert isinstance(model, TreeModel)
+    return model
+
+
+def edges(model: TreeModel) -> set[frozenset[str]]:
+    names = [feature.cells.column for feature in model.features]
+    return {frozenset((names[edge.parent], names[edge.child])) for edge in model.edges}
+
+
+CHAIN = {frozenset("ab"), frozenset("bc"), frozenset("cd")}
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_it_finds_the_tree_that_made_the_rows(epsilon: float) -> None:
+    assert edges(fitted(*chain(), epsilon=epsilon)) == CHAIN
+
+
+def test_without_a_target_it_is_a_plain_tree() -> None:
+    table, schema = chain(target=None)
+    model = fitted(table, schema)
+    assert model.label is None
+    assert len(model.edges) == 4
+    assert edges(model) >= CHAIN
+    assert set(model.sample(10, np.random.default_rng(0))) == {*"abcd", "label"}
+
+
+def test_samples_have_the_dependence_of_the_rows() -> None:
+    """Deterministic: exact answers, a fixed seed."""
+    table, schema = chain()
+    model = fitted(table, schema, SilentNoise())
+    drawn = model.sample(20_000, np.random.default_rng(5))
+    for left, right in ("ab", "bc", "cd", "ad"):
+        real = np.mean(np.array(table[left]) == np.array(table[right]))
+        assert np.mean(drawn[left] == drawn[right]) == pytest.approx(real, abs=0.03)
+    assert np.mean(drawn["label"]) == pytest.approx(np.mean(np.array(table["label"]) == "yes"), abs=0.02)
+
+
+def test_the_number_of_rows_is_noisy_and_near() -> None:
+    """False-alarm rate below 1e-9: ten standard deviations of the count alone."""
+    assert fitted(*chain()).rows == pytest.approx(ROWS, abs=10 / np.sqrt(0.02) / 0.2)
+
+
+def test_a_rare_class_is_drawn_more_often_and_the_model_says_so() -> None:
+    rng = np.random.default_rng(2)
+    rows = 40_000
+    label = np.where(rng.random(rows) < 0.005, "yes", "no")
+    value = np.where(label == "yes", "b", "a")
+    schema = Schema.of(
+        {
+            "x": {"kind": "categorical", "categories": ["a", "b"]},
+            "label": {"kind": "categorical", "categories": ["no", "yes"], "nullable": False},
+        },
+        target="label",
+    )
+    model = fitted(pa.table({"x": value, "label": label}), schema, SilentNoise())
+    drawn = model.sample(20_000, np.random.default_rng(0))["label"]
+    assert drawn.mean() == pytest.approx(1 / 21, abs=0.01)
+    assert model.sizes[1] == pytest.approx((label == "yes").sum())
+
+
+def test_a_numeric_target_is_cut_into_ranges_and_drawn_back() -> None:
+    """Deterministic: exact answers, a fixed seed."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(0, 1, ROWS)
+    y = 3 * x + rng.normal(0, 1, ROWS)
+    number = {"kind": "real", "lower": -12, "upper": 12}
+    schema = Schema.of({"x": number, "y": number}, target="y")
+    model = fitted(pa.table({"x": x, "y": y}), schema, SilentNoise(), epsilon=10.0)
+    drawn = model.sample(20_000, np.random.default_rng(1))
+    assert model.label is not None
+    assert 4 <= model.label.size <= 12
+    assert np.corrcoef(drawn["x"], drawn["y"])[0, 1] == pytest.approx(np.corrcoef(x, y)[0, 1], abs=0.06)
+    assert np.std(drawn["y"]) == pytest.approx(np.std(y), rel=0.05)
+
+
+def test_steps_cover_what_it_asks() -> None:
+    _, schema = chain()
+    names = {step.name: step.count for step in LabelTree().steps(schema)}
+    assert names == {CLASSES: 1, FEATURES: 1, EDGES: 3, PAIRS: 1}
+
+
+def test_ten_thousand_categories_cost_no_more_than_their_counts() -> None:
+    rng = np.random.default_rng(0)
+    words = [f"w{number}" for number in range(10_000)]
+    schema = Schema.of(
+        {
+            "word": {"kind": "categorical", "categories": words},
+            "x": {"kind": "real", "lower": 0, "upper": 1},
+            "label": {"kind": "boolean"},
+        },
+        target="label",
+    )
+    table = pa.table(
+        {
+            "word": rng.choice(words, 2000),
+            "x": rng.random(2000),
+            "label": rng.random(2000) < 0.5,
+        }
+    )
+    model = fitted(table, schema, SilentNoise())
+    assert max(feature.merged.size for feature in model.features) <= 34
+    assert sum(edge.joint.size for edge in model.edges) <= 3 * 34 * 34
