@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from threea.anonymize.events import Event, Gaussian, NonPrivate, Pure, Sampled, Threshold, to_json
@@ -19,6 +20,8 @@ from threea.errors import SettingError
 THRESHOLD_SHARE = 0.1
 """Share of a budget's delta that a plan's thresholds use up, if it has any."""
 _GRID_POINTS = 20_000
+_USED = 0.998
+"""A plan that uses up this much of a budget's epsilon is good enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +103,16 @@ class Plan:
         thresholds = sum(step.count for step in steps if step.kind is Threshold)
         delta = THRESHOLD_SHARE * budget.delta / thresholds if thresholds else 0.0
 
-        def affordable(mu: float) -> bool:
-            return epsilon_of(_price(steps, mu, delta), budget.delta, budget.adjacency) <= budget.epsilon
-
-        low, high = 0.0, budget.mu * 2
-        while affordable(high):
-            low, high = high, high * 2
-        while high - low > 1e-3 * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if affordable(middle) else (low, middle)
+        low, high, mu = 0.0, math.inf, budget.mu
+        while high - low > 1e-3 * low:
+            cost = epsilon_of(_price(steps, mu, delta), budget.delta, budget.adjacency)
+            low, high = (mu, high) if cost <= budget.epsilon else (low, mu)
+            if _USED * budget.epsilon <= cost <= budget.epsilon:
+                break
+            # Epsilon grows about as mu does: a guess from the last cost is soon near, halving is sure.
+            guess = mu * (1 + _USED) / 2 * budget.epsilon / cost if cost else 2 * mu
+            sure = (low + high) / 2 if high < math.inf else 2 * mu
+            mu = guess if low * (1 + 1e-4) < guess < high * (1 - 1e-4) else sure
         return cls(budget, _price(steps, low, delta), recipe)
 
     def __getitem__(self, name: str) -> Charge:
@@ -181,7 +185,11 @@ def epsilon_of(lines: Iterable[Line], delta: float, adjacency: Adjacency) -> flo
     Returns:
         Epsilon, infinite if the rows were handed out or delta does not cover the thresholds.
     """
-    lines = tuple(lines)
+    return _epsilon_of(tuple(lines), delta, adjacency)
+
+
+@lru_cache(maxsize=256)
+def _epsilon_of(lines: tuple[Line, ...], delta: float, adjacency: Adjacency) -> float:
     if any(isinstance(line.event, NonPrivate) for line in lines):
         return math.inf
     delta -= math.fsum(line.event.delta * line.count for line in lines if isinstance(line.event, Threshold))
