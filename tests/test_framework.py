@@ -171,3 +171,31 @@ class TestClasses:
         columns = {name: each for name, each in hospital.COLUMNS_PUBLIC.items() if name in ("age", "length_of_stay")}
         data = hospital.stays(2_000).select(list(columns))
         assert released(data, Schema.of(columns, target="length_of_stay")).classes == ()
+
+
+def test_error_bars_are_as_long_as_the_noise_is_wide() -> None:
+    """Seeded, so no false alarm: over 24 teachers of one tree, weights spread by what their error bars say."""
+    recipe, teachers = LabelTreeRecipe(), []
+
+    def opened(seed: int) -> threea.PrivateTable:
+        data, schema = hospital.stays(1_500), hospital.schema()
+        kept = ("age", "ward", "lactate", "died")
+        columns = tuple(column for column in schema.columns if column.name in kept)
+        return threea.open_table(
+            data.select([column.name for column in columns]),
+            schema=Schema(columns, target="died"),
+            budget=Budget(4.0),
+            noise=SeededNoise(seed),
+        )
+
+    table = opened(0)
+    tree = recipe.approximate.fit(table, recipe.plan(table))
+    for seed in range(1, 25):
+        table = opened(seed)
+        teacher = recipe.adapt.adapt(tree, table, recipe.plan(table))
+        assert isinstance(teacher, Taught)
+        teachers.append(teacher)
+    told = teachers[0].errors[1] > 0
+    spread = np.std([teacher.effects[1, told] for teacher in teachers], axis=0, ddof=1)
+    ratio = spread / teachers[0].errors[1, told]
+    assert 0.8 < float(np.median(ratio)) < 1.25

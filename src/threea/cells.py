@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from threea.errors import SettingError
+
 Values = NDArray[np.float64] | NDArray[np.int64]
 
 
@@ -123,6 +125,10 @@ class Merged:
     cells: Categories | Bins
     groups: tuple[int, ...]
     """For each of the cells, which of the fewer it goes to; every number from 0 up to the largest occurs."""
+
+    def __post_init__(self) -> None:
+        if len(self.groups) != self.cells.size or sorted(set(self.groups)) != list(range(max(self.groups) + 1)):
+            raise SettingError("each cell needs a group, and groups are numbered from 0 without gaps")
 
     @property
     def column(self) -> str:

@@ -45,16 +45,15 @@ class Teacher:
         alpha: Share of labels that stay the model's own: 1 keeps its density, 0 is all for the task.
         weight: Its share of the budget, relative to the approximation's 1.
         steps_taken: How many gradients it asks for.
-        clip: Bound on how wrong a single row may say that it is. At 1 no row is clipped, and the teacher's chances are
-            those of the rows; less means less noise, but chances nearer to 0 and 1 than they should be.
+        clip: Bound on how wrong a single row may say that it is; at 1 no row is clipped, less means less noise.
         damping: How much a step is damped, in standard deviations of a gradient's noise.
     """
 
     alpha: float = 0.0
     weight: float = 1.0
     steps_taken: int = 4
-    clip: float = 1.0
-    damping: float = 2.0
+    clip: float = 0.5
+    damping: float = 1.5
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Ask for a few gradients; for nothing without a target or features to learn from."""
@@ -66,13 +65,15 @@ class Teacher:
         """Train, and return the model with a teacher at its side."""
         if not isinstance(model, TreeModel):
             raise SettingError(f"the teacher labels rows of a label tree, not of a {type(model).__name__}")
-        classes = tuple(int(place) for place in np.flatnonzero(model.sizes > 3 * model.stddev))
-        if not self.steps(table.schema) or len(classes) < 2 or model.label is None:
+        if not self.steps(table.schema) or model.label is None or model.label.size < 2:
             return model
+        # All classes that stand out from the noise, but at least two.
+        least = min(3 * model.stddev, float(np.sort(model.sizes)[-2]))
+        classes = tuple(int(place) for place in np.flatnonzero(model.sizes >= least))
         learned = _telling(model)
         cells = tuple(model.features[place].merged for place in learned)
         width = sum(merged.size for merged in cells)
-        emphasis = model.balanced[list(classes)] / model.sizes[list(classes)]
+        emphasis = model.balanced[list(classes)] / np.maximum(model.sizes[list(classes)], 1.0)
         group, codes = model.draw(min(_MOST_ROWS, _MOST_NUMBERS // width), np.random.default_rng(0))
         rows = _OneHot.of(cells, group, [codes[place] for place in learned], classes, model.effective_rows)
         # Of more than two classes, each is told of: then a row can be wrong about two of them.
@@ -87,10 +88,10 @@ class Teacher:
             weights = weights - np.array([cho_solve(*each) for each in zip(curvature, answer.value, strict=True)])
             visited.append(weights)
         weights = np.mean(visited[len(visited) // 2 :], axis=0)
-        weights = rows.calibrated(weights, cells[0].size)
+        calibrated, stretch = rows.calibrated(weights, cells[0].size)
         errors = answer.stddev * _errors(curvature, _centred(model, learned), damping, self.steps_taken)
         noise = {**model.noise, STEP: answer.stddev}
-        return Taught(model, classes, learned, _all_classes(weights), self.alpha, _all_classes(errors), noise)
+        return Taught(model, classes, learned, calibrated, self.alpha, _all_classes(stretch * errors), noise)
 
 
 def _telling(model: TreeModel) -> tuple[int, ...]:
@@ -180,15 +181,38 @@ class _OneHot:
                 break
         return weights
 
-    def calibrated(self, weights: Floats, first: int) -> Floats:
-        """Shift the first feature's weights until the classes are as frequent as they should be."""
-        share = self.actual.mean(axis=1)
-        weights = weights.copy()
-        for _ in range(20):
-            chance = self.chances(weights).mean(axis=1)
-            odds = np.log(share / chance) - (np.log((1 - share) / (1 - chance)) if len(weights) == 1 else 0.0)
-            weights[:, :first] += odds[:, None]
-        return weights
+    def calibrated(self, weights: Floats, first: int) -> tuple[Floats, float]:
+        """Stretch and shift weights until the classes are as frequent, and as far apart, as the counts by class say.
+
+        Clipping makes a teacher too sure of itself. How far apart its classes should be, on average, follows from the
+        features' counts by class, which these rows share with the private ones.
+
+        Args:
+            weights: One row per class told of.
+            first: How many cells the first feature has; its weights take the shift.
+
+        Returns:
+            One row of weights per class, and the stretch.
+        """
+        scores = _all_classes(np.asarray((self.cells @ weights.T.astype(np.float32)).T, np.float64))
+        actual = self.actual if len(self.actual) > 1 else np.vstack([1 - self.actual, self.actual])
+        share = np.maximum(actual.mean(axis=1, keepdims=True), 1e-9)
+        apart = float((actual * scores).sum(axis=0).mean())
+
+        def shifted(stretch: float) -> tuple[Floats, float]:
+            shift = np.zeros_like(share)
+            for _ in range(10):
+                chances = softmax(stretch * scores + shift)
+                shift += np.log(share / np.maximum(chances.mean(axis=1, keepdims=True), 1e-300))
+            return shift, float((softmax(stretch * scores + shift) * scores).sum(axis=0).mean())
+
+        low, high = 0.25, 4.0
+        while high - low > 0.01:
+            middle = (low + high) / 2
+            low, high = (middle, high) if shifted(middle)[1] < apart else (low, middle)
+        stretched = _all_classes(weights) * low
+        stretched[:, :first] += shifted(low)[0]
+        return stretched, low
 
 
 @dataclass(frozen=True)
@@ -202,7 +226,7 @@ class Taught:
         weights: One per class and merged cell of these.
         alpha: Share of labels that stay the model's own.
         errors: Standard deviation of each weight, less the average row's for the same feature, by the gradients' noise.
-            To first order: what clipping and the tree's curvature are off by is not in it.
+            To first order: what the tree's curvature is off by is not in it.
         noise: Of every answer, by the plan's line.
     """
 
@@ -230,10 +254,15 @@ class Taught:
         return self.model.class_shares
 
     @property
+    def effects(self) -> Floats:
+        """The weights, less the average row's for the same feature: what a cell says for or against a class."""
+        return self.weights @ _centred(self.model, self.learned).T
+
+    @property
     def figures(self) -> tuple[Figure, ...]:
         """The model's, and the teacher's largest weights."""
         assert self.model.label is not None
-        effects = self.weights @ _centred(self.model, self.learned).T
+        effects = self.effects
         cells = [
             (self.model.features[place].merged, cell)
             for place in self.learned

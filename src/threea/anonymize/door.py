@@ -141,6 +141,7 @@ class PrivateTable:
     def stddev(self, query: Query, charge: Charge) -> float:
         """Return the standard deviation that the noise on an answer would have. A public fact; it costs nothing."""
         event = _expect(charge, Gaussian, Pure)
+        check(query, l1=isinstance(event, Pure))
         return self._scale(query, event, self._apart(nonnegative=query.nonnegative))[1]
 
     def select(self, scores: Gaps, charge: Charge, among: Sequence[int] | None = None) -> int:

@@ -21,7 +21,7 @@ from threea.anonymize.query import Count, Gaps, Marginal, Stack
 from threea.approximate.denoise import draw, fitted, grouped, proportions, shrunk
 from threea.cells import Bins, Cells, Merged
 from threea.framework import Histogram, TreeFigure
-from threea.schema import Chunk, Schema
+from threea.schema import Chunk, Column, Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

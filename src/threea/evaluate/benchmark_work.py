@@ -29,7 +29,7 @@ from threea.recipes import RECIPES
 from threea.schema import Schema
 from threea.synthesis import make_recipe, synthesize
 
-MOST_ROWS, MOST_VALUES = 100_000, 15_000_000
+MOST_ROWS, MOST_VALUES = 200_000, 15_000_000
 """Drawing rows is free, and more of them teach a learner more of what the release knows: recipes draw at least as many
 rows as they were given, and up to so many rows or values."""
 PACKAGES = ("numpy", "scipy", "pyarrow", "opendp", "dp-accounting", "lightgbm", "scikit-learn")
