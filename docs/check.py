@@ -207,12 +207,13 @@ def unproven(root: Path) -> list[str]:
 
 
 def _to_prove() -> set[str]:
-    from threea.anonymize import door, events, query
+    from threea.anonymize import door, events, gradient, query, vectors
 
     queries = {
         name
-        for name, kind in inspect.getmembers(query, inspect.isclass)
-        if kind.__module__ == query.__name__
+        for module in (gradient, query, vectors)
+        for name, kind in inspect.getmembers(module, inspect.isclass)
+        if kind.__module__ == module.__name__
         and not inspect.isabstract(kind)
         and kind not in (query.Query, query.Answer)
     }

@@ -73,7 +73,9 @@ class Teacher:
         learned = _telling(model)
         cells = tuple(model.features[place].merged for place in learned)
         width = sum(merged.size for merged in cells)
-        emphasis = model.balanced[list(classes)] / np.maximum(model.sizes[list(classes)], 1.0)
+        sizes = model.sizes[list(classes)]
+        emphasis = np.minimum(model.balanced[list(classes)] / np.maximum(sizes, 1e-9), 1.0)
+        emphasis[sizes <= 0] = 1.0
         group, codes = model.draw(min(_MOST_ROWS, _MOST_NUMBERS // width), np.random.default_rng(0))
         rows = _OneHot.of(cells, group, [codes[place] for place in learned], classes, model.effective_rows)
         # Of more than two classes, each is told of: then a row can be wrong about two of them.
