@@ -97,13 +97,6 @@ class TestFigures:
         assert isinstance(before, TermsFigure)
         assert [term.weight for term in again.terms] == pytest.approx([term.weight for term in before.terms])
 
-    def test_less_budget_gives_longer_error_bars(self, stays: Release) -> None:
-        def typical(release: Release) -> float:
-            assert isinstance(release.model, Taught)
-            return float(np.median(release.model.errors[1]))
-
-        assert typical(released(hospital.stays(3_000), hospital.schema(), epsilon=1.0)) > typical(stays)
-
     def test_the_report_draws_both_and_every_line_of_the_plan(self, stays: Release) -> None:
         text = render(stays, stays.certificate(), stays.table)
         assert text.count('<svg class="tree"') == 1

@@ -213,8 +213,8 @@ def test_a_class_that_never_occurs_is_never_drawn() -> None:
 def test_drawn_cells_are_cells_with_mass(tables: list[list[float]], seed: int) -> None:
     counts = np.array(tables)
     group = np.repeat(np.arange(len(counts)), 20)
-    cells = draw(counts, group, np.random.default_rng(seed))
     shares = np.array([proportions(row) for row in counts])
+    cells = draw(shares, group, np.random.default_rng(seed))
     assert (shares[group, cells] > 0).all()
 
 

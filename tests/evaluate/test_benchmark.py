@@ -23,7 +23,7 @@ from threea.certificate import Guarantee
 from threea.datasets import Dataset
 from threea.datasets.published import TABLE1
 from threea.errors import InputError, SettingError
-from threea.evaluate import benchmark_chart, benchmark_environments, benchmark_peers, marginals
+from threea.evaluate import benchmark_chart, benchmark_environments, benchmark_peers, benchmark_work, marginals
 from threea.evaluate.benchmark import TABLES, benchmark, html, markdown, mcgen, peers, sweep, table1
 from threea.evaluate.benchmark_cells import CellFile, Key, finite, summary
 from threea.evaluate.benchmark_page import page
@@ -92,10 +92,27 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(recipes.RECIPES, recipe.name, recipe)
 
 
+DRAWN = 1000
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw few rows, for speed."""
+    monkeypatch.setattr(benchmark_work, "MOST_ROWS", DRAWN)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "drawn"), [(10, 5, DRAWN), (5000, 5, 5000), (10, 10**6, 15), (60_000, 785, 60_000)]
+)
+def test_a_release_draws_many_rows_and_never_fewer_than_it_was_given(rows: int, columns: int, drawn: int) -> None:
+    assert benchmark_work.rows_drawn(rows, columns) == drawn
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(datasets.LOADERS, "toy", toy)
+        patch.setattr(benchmark_work, "MOST_ROWS", DRAWN)
         for recipe in (Broken, Claimed):
             patch.setitem(recipes.RECIPES, recipe.name, recipe)
         return table1(["toy"], ["independent", "claimed", "broken"], seeds=2, data=tmp_path_factory.mktemp("data"))
@@ -114,8 +131,7 @@ def test_every_recipe_is_scored_beside_real_rows(measured: dict) -> None:
     assert found["guarantee"] == "proven"
     assert 0.9 < found["accounted_epsilon"] <= 1
     assert found["seconds"] > 0
-    # The noisy count of 450 training rows: its standard deviation is 11, so a false alarm is far under 1e-6.
-    assert abs(found["rows"] - 450) < 200
+    assert found["rows"] == DRAWN
     assert row["training_rows"] == 450
     assert row["delta"] == 1 / 450
     assert row["real"]["classifier"]["num_iterations"] > 0
@@ -573,7 +589,7 @@ def test_a_peer_that_cannot_be_installed_is_a_line_with_a_reason(
     [
         (
             ["mbi MTS"],
-            r"^recipe \(mbi MTS\) is neither ours nor a peer's; did you mean mbi MST\? known: independent, .*",
+            r"^recipe \(mbi MTS\) is neither ours nor a peer's; did you mean mbi MST\? known: auto, .*",
         ),
         (["independant"], r"did you mean independent\?"),
         (["mbi MST", "xyz"], r"^recipe \(xyz\) is neither ours nor a peer's; known: "),

@@ -49,7 +49,7 @@ def refusal(release: Path, train: Any = TRAIN, holdout: Any = HOLDOUT, kind: typ
 def test_a_release_and_its_rows_are_read(made: dict[str, Path]) -> None:
     evidence = Evidence.load(made["parquet"], TRAIN, HOLDOUT)
     assert evidence.schema == hospital.schema()
-    assert evidence.certificate["recipe"] == "independent"
+    assert evidence.certificate["recipe"] == "labeltree"
     assert (evidence.synthetic.num_rows, evidence.train.num_rows, evidence.holdout.num_rows) == (50, 400, 200)
     assert evidence.warnings == ()
 
