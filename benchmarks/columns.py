@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from benchmarks.record import record
 
-COLUMNS, ROWS, REPEATS = (20, 50, 100, 200), 20_000, 3
+COLUMNS, ROWS, REPEATS = (20, 50, 100, 200), 20_000, 1
 
 
 def simulated(columns: int, rng: np.random.Generator) -> pa.Table:
