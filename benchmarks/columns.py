@@ -12,7 +12,7 @@ COLUMNS, ROWS, REPEATS = (20, 50, 100, 200), 20_000, 1
 
 
 def simulated(columns: int, rng: np.random.Generator) -> pa.Table:
-    """Return rows of a chain: each column is the one before it with noise, cut into five categories every other time."""
+    """Return rows of a chain: each column is the one before it with noise, every other one cut into five categories."""
     values, chain = {}, rng.standard_normal(ROWS)
     for number in range(columns):
         chain = 0.8 * chain + 0.6 * rng.standard_normal(ROWS)
