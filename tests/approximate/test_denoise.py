@@ -34,7 +34,7 @@ def test_a_fitted_table_has_the_given_margins(
     counts: np.ndarray, left: np.ndarray, right: np.ndarray, stddev: float
 ) -> None:
     left, right = left / left.sum(), right / right.sum()
-    joint = fitted(counts, 100.0, left, right, stddev)
+    joint = fitted(counts, left, right, stddev)
     assert joint.min() >= 0
     assert joint.sum(axis=0) == pytest.approx(right, abs=1e-9)
     # The last margin fitted is exact; the first nearly, unless zeros leave no room.
@@ -44,9 +44,9 @@ def test_a_fitted_table_has_the_given_margins(
 
 def test_a_fitted_table_finds_dependence_and_ignores_noise() -> None:
     half = np.array([0.5, 0.5])
-    strong = fitted(np.array([[450.0, 50.0], [50.0, 450.0]]), 1000.0, half, half, stddev=5.0)
+    strong = fitted(np.array([[450.0, 50.0], [50.0, 450.0]]), half, half, stddev=5.0)
     assert strong == pytest.approx(np.array([[0.45, 0.05], [0.05, 0.45]]), abs=0.005)
-    drowned = fitted(np.array([[260.0, 240.0], [245.0, 255.0]]), 1000.0, half, half, stddev=50.0)
+    drowned = fitted(np.array([[260.0, 240.0], [245.0, 255.0]]), half, half, stddev=50.0)
     assert drowned == pytest.approx(np.full((2, 2), 0.25), abs=1e-6)
 
 

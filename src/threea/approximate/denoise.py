@@ -45,12 +45,11 @@ def shrunk(counts: Floats, expected: Floats, stddev: float) -> Floats:
     return moved
 
 
-def fitted(counts: Floats, size: float, left: Floats, right: Floats, stddev: float) -> Floats:
+def fitted(counts: Floats, left: Floats, right: Floats, stddev: float) -> Floats:
     """Return the joint distribution of two features that noisy counts tell of, with these margins.
 
     Args:
         counts: Noisy counts, one row for each cell of the left feature.
-        size: How many rows they are of.
         left: The left feature's distribution.
         right: The right one's.
         stddev: Of the noise.

@@ -213,7 +213,7 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
         left, right = features[i].coarse, features[j].coarse
         counts = part.value.reshape(len(model.sizes), left.shape[1], right.shape[1])
         alone = model.sizes[:, None, None] * left[:, :, None] * right[:, None, :]
-        joint = np.array([fitted(*each, part.stddev) for each in zip(counts, model.sizes, left, right, strict=True)])
+        joint = np.array([fitted(*each, part.stddev) for each in zip(counts, left, right, strict=True)])
         edges.append(Edge(i, j, joint, float(np.abs(joint * model.sizes[:, None, None] - alone).sum())))
     return replace(model, edges=tuple(edges), noise={**model.noise, PAIRS: answer.stddev})
 
