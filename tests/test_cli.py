@@ -305,7 +305,7 @@ def test_recipes_lists_every_recipe(threea):
 
     code, out, _ = threea("recipes")
     assert code == 0
-    assert all(name in out and str(recipe.guarantee) in out for name, recipe in RECIPES.items())
+    assert all(name in out and str(recipe().guarantee) in out for name, recipe in RECIPES.items())
     assert out.splitlines()[1].startswith("auto (default)")
 
 

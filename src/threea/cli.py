@@ -209,7 +209,9 @@ def recipes() -> None:
     rows = []
     for name, recipe in RECIPES.items():
         settings = ", ".join(f"{field.name}={field.default}" for field in dataclasses.fields(recipe))
-        rows.append([name + (" (default)" if name == DEFAULT else ""), str(recipe.guarantee), recipe.summary, settings])
+        rows.append(
+            [name + (" (default)" if name == DEFAULT else ""), str(recipe().guarantee), recipe.summary, settings]
+        )
     terminal.table(["recipe", "guarantee", "what it does", "settings"], rows)
 
 

@@ -157,6 +157,15 @@ class Rebalanced(Protocol):
         ...
 
 
+@runtime_checkable
+class Fixed(Protocol):
+    """A model that is a finite set of rows, `rows` of them, each released once."""
+
+    def points(self, start: int, stop: int) -> Chunk:
+        """Return the rows from one position up to, not including, another."""
+        ...
+
+
 class Approximation(Protocol):
     """Stage 1: fit a model to the private rows."""
 
@@ -187,9 +196,21 @@ class Recipe(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    guarantee: ClassVar[Guarantee] = Guarantee.PROVEN
-    assumptions: ClassVar[tuple[str, ...]] = ()
-    """What a `claimed` guarantee takes for granted."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it promises; less is said of a release if what happened says less."""
+        return Guarantee.PROVEN
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a `claimed` guarantee takes for granted."""
+        return ()
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it makes a set of rows of its own size, as a `Fixed` model, and not a distribution to draw from."""
+        return False
 
     def chosen(self, schema: Schema) -> tuple[Recipe, str]:
         """Return the recipe that runs on tables of this schema, and why; itself, unless it picks among others."""
@@ -205,15 +226,16 @@ class Recipe(ABC):
         """Stage 2, if any."""
         return None
 
-    @staticmethod
-    def check_rows(rows: int | None) -> None:
+    def check_rows(self, rows: int | None) -> None:
         """Refuse a number of synthetic rows that cannot be.
 
         Raises:
-            SettingError: It is not a whole number of at least 1.
+            SettingError: It is not a whole number of at least 1, or the recipe's rows have a number of their own.
         """
         if rows is not None and (not isinstance(rows, int) or rows < 1):
             raise SettingError(f"rows ({rows}) must be a whole number, at least 1")
+        if rows is not None and self.fixed:
+            raise SettingError(f"rows ({rows}) cannot be chosen with {self.name} so set: it makes a number of its own")
 
     def plan(self, table: PrivateTable) -> Plan:
         """Price everything the release will ask, before it asks anything."""
@@ -296,7 +318,9 @@ class Release:
         """Draw the synthetic rows, the same ones each time."""
         for start in range(0, self.rows, CHUNK_ROWS):
             rng = np.random.default_rng([self.seed, start])
-            chunk = self.model.sample(min(CHUNK_ROWS, self.rows - start), rng)
+            stop = min(start + CHUNK_ROWS, self.rows)
+            model = self.model
+            chunk = model.points(start, stop) if isinstance(model, Fixed) else model.sample(stop - start, rng)
             yield codec.decode(chunk, self.schema, self.layout, first_row=start)
 
     @property

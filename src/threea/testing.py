@@ -29,6 +29,10 @@ class SilentNoise:
         """Return true always."""
         return np.ones(size, np.bool_)
 
+    def generator(self) -> np.random.Generator:
+        """Return the same one always: a method without a proof draws noise that cannot be silenced."""
+        return np.random.default_rng(0)
+
 
 class SeededNoise:
     """Repeatable noise of the right size, from floating point: for statistical tests with a fixed seed."""
@@ -53,3 +57,7 @@ class SeededNoise:
     def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
         """Flip seeded coins."""
         return self._rng.random(size) < rate
+
+    def generator(self) -> np.random.Generator:
+        """Return one that is seeded in turn."""
+        return np.random.default_rng(int(self._rng.integers(1 << 62)))

@@ -302,4 +302,4 @@ def test_an_odd_value_does_not_change_a_released_type_when_the_schema_is_given(t
     odd = csv(tmp_path, MIXED + "unknown,?,maybe,someday,never,u,x\n")
     assert threea.synthesize(odd, schema=schema, epsilon=1.0, rows=5).layout == plain
     exposed = open_table(odd, schema=schema, budget=Budget(1.0), accept_unproven=True).expose("a test")
-    assert exposed.num_rows == 401
+    assert exposed.count == 401

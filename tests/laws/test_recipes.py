@@ -30,7 +30,7 @@ from threea.recipes import DEFAULT, RECIPES
 from threea.schema import Kind, Schema
 from threea.testing import SeededNoise, SilentNoise
 
-PROVEN = [recipe for recipe in RECIPES.values() if recipe.guarantee is Guarantee.PROVEN]
+PROVEN = [recipe for recipe in RECIPES.values() if recipe().guarantee is Guarantee.PROVEN]
 EVERY_RECIPE = pytest.mark.parametrize("recipe", PROVEN, ids=lambda recipe: recipe.name)
 ROWS = 240
 OUT = 60
@@ -184,7 +184,7 @@ def test_every_recipe_is_listed_under_its_name() -> None:
 def test_a_recipe_is_a_frozen_value_that_says_what_it_is(recipe: type[Recipe]) -> None:
     assert recipe() == recipe()
     assert recipe.summary
-    assert recipe.assumptions == (), "a proof assumes nothing"
+    assert recipe().assumptions == (), "a proof assumes nothing"
     for field in dataclasses.fields(recipe):
         assert field.kw_only
         with pytest.raises(dataclasses.FrozenInstanceError):

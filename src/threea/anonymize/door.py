@@ -40,6 +40,21 @@ Teacher = Callable[[Chunk], Callable[[Chunk], NDArray[np.int64]]]
 """Learns from some rows, and returns a function that votes on a class for each row of another chunk."""
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Exposed:
+    """Rows handed out, for a method without a proof, and what it may draw noise from.
+
+    Args:
+        rows: Encoded columns by name.
+        count: How many rows.
+        rng: Starts from the operating system's entropy.
+    """
+
+    rows: Chunk
+    count: int
+    rng: np.random.Generator
+
+
 class PrivateTable:
     """A table behind the door.
 
@@ -215,7 +230,7 @@ class PrivateTable:
             raise SettingError(f"rate ({rate}) must be > 0 and <= 1")
         return SampledTable(self, rate)
 
-    def expose(self, reason: str) -> pa.Table:
+    def expose(self, reason: str) -> Exposed:
         """Hand out the rows. Whatever is made of them has no proven guarantee.
 
         Cost:
@@ -231,7 +246,9 @@ class PrivateTable:
             raise SettingError(f"{reason} reads the rows without a proof; pass --accept-unproven to allow it")
         backend = self._rows("exposing")
         self._till.expose(reason)
-        return backend.table()
+        table = backend.table().combine_chunks()
+        batch = table.to_batches()[0] if table.num_rows else no_rows(self.layout)
+        return Exposed(codec.encode(batch, self.schema), batch.num_rows, self._noise.generator())
 
     # Below: what the five do inside.
 

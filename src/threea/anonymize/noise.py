@@ -41,6 +41,10 @@ class Noise(Protocol):
         """Return independent coin flips that are true with probability `rate`."""
         ...
 
+    def generator(self) -> np.random.Generator:
+        """Return a generator for methods without a proof, which draw noise of their own."""
+        ...
+
 
 class SecureNoise:
     """Discrete noise from OpenDP; coin flips from the operating system's entropy.
@@ -86,6 +90,10 @@ class SecureNoise:
         if rate >= 1:
             return np.ones(size, dtype=np.bool_)
         return np.asarray(bits < np.uint64(math.floor(math.ldexp(rate, 64))), dtype=np.bool_)
+
+    def generator(self) -> np.random.Generator:
+        """Return one that starts from the operating system's entropy."""
+        return np.random.default_rng()
 
 
 def _vectors(metric: str) -> tuple[object, object]:

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from threea.anonymize.accountant import Charge
 from threea.anonymize.bounding import step_of
-from threea.anonymize.door import PrivateTable, SampledTable, Teacher
+from threea.anonymize.door import Exposed, PrivateTable, SampledTable, Teacher
 from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
 from threea.anonymize.query import Answer, Gaps, Query, Stack, Values
 from threea.anonymize.till import Till
@@ -140,7 +139,7 @@ class AuditedTable(PrivateTable):
         super().sampled(rate)
         return _AuditedSample(self, rate, self._note_sample)
 
-    def expose(self, reason: str) -> pa.Table:
+    def expose(self, reason: str) -> Exposed:
         """Hand out the rows as the door does."""
         self._tape.gaussian = False
         return super().expose(reason)
