@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("imports", "noise", "scale", "columns", "adult", "evaluate", "anonymeter")
+NAMES = ("imports", "noise", "scale", "columns", "adult", "evaluate", "anonymeter", "kip")
 
 for name in sys.argv[1:] or NAMES:
     importlib.import_module(f"benchmarks.{name}").main()

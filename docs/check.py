@@ -25,7 +25,7 @@ _LINK = re.compile(r"!?\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 _SOURCE = re.compile(r"<(?:img|a)\b[^>]*\b(?:src|href)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+\s+(.+?)\s*$", re.MULTILINE)
 _TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
-_FIGURE = re.compile(r"<!-- (\w+): ([^>]+?) -->\s*([\d.,]+\d)")
+_FIGURE = re.compile(r"<!-- ([\w-]+): ([^>]+?) -->\s*([\d.,]+\d)")
 _INCLUDE = re.compile(r"<!-- include (?P<file>\S+) -->.*?<!-- end -->", re.DOTALL)
 _HELP = re.compile(r"^\$ (threea(?: [\w-]+)* --help)$", re.MULTILINE)
 
@@ -173,7 +173,9 @@ def wrong_figures(root: Path) -> list[str]:
     problems = []
     for path in pages(root):
         for name, keys, shown in _FIGURE.findall(path.read_text(encoding="utf-8")):
-            found = json.loads((root / "benchmarks" / "results" / f"{name}.json").read_text())["results"]
+            found = json.loads((root / "benchmarks" / "results" / f"{name}.json").read_text())
+            # Tables of `threea benchmark` have their results at the top.
+            found = found.get("results", found)
             for key in keys.split("."):
                 found = found[int(key) if isinstance(found, list) else key]
             decimals = len(shown.partition(".")[2])
@@ -208,11 +210,11 @@ def unproven(root: Path) -> list[str]:
 
 
 def _to_prove() -> set[str]:
-    from threea.anonymize import door, events, gradient, query, vectors
+    from threea.anonymize import door, events, gradient, query, sampled, scores, vectors
 
     queries = {
         name
-        for module in (gradient, query, vectors)
+        for module in (gradient, query, scores, vectors)
         for name, kind in inspect.getmembers(module, inspect.isclass)
         if kind.__module__ == module.__name__
         and not issubclass(kind, enum.Enum)
@@ -222,7 +224,7 @@ def _to_prove() -> set[str]:
     kinds = {kind.__name__ for kind in typing.get_args(events.Event)}
     doors = {
         name
-        for table in (door.PrivateTable, door.SampledTable)
+        for table in (door.PrivateTable, sampled.SampledTable)
         for name, _ in inspect.getmembers(table, inspect.isfunction)
         if not name.startswith("_")
     }

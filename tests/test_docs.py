@@ -105,3 +105,15 @@ def test_a_block_marked_no_run_is_skipped(house):
 def test_help_that_the_command_does_not_say_is_found(house):
     root = house(README="```console\n$ threea --help\nsomething else\n```\n")
     assert check.stale_help(root) == ["README.md:2: is not what `threea --help` says"]
+
+
+def test_a_figure_that_was_not_measured_is_found(house):
+    root = house(README="<!-- a-b: rows.1.mean -->0.91 <!-- a-b: rows.1.mean -->0.92 <!-- c: auc -->0.500\n")
+    results = root / "benchmarks" / "results"
+    results.mkdir(parents=True)
+    (results / "a-b.json").write_text('{"rows": [{}, {"mean": 0.9149}]}', encoding="utf-8")
+    (results / "c.json").write_text('{"results": {"auc": 0.25}}', encoding="utf-8")
+    assert check.wrong_figures(root) == [
+        "README.md: 0.92 should be 0.91 (a-b: rows.1.mean)",
+        "README.md: 0.500 should be 0.250 (c: auc)",
+    ]

@@ -17,7 +17,8 @@ from threea import hospital
 from threea.adapt.teacher import Taught
 from threea.approximate.label_tree import RARE
 from threea.budget import Budget
-from threea.framework import Release, TermsFigure, TreeFigure
+from threea.figures import TermsFigure, TreeFigure
+from threea.framework import Release
 from threea.recipes import Independent, LabelTreeRecipe
 from threea.report import render
 from threea.schema import Schema
@@ -63,7 +64,7 @@ class TestFigures:
             hospital.stays(300), schema=hospital.schema(), budget=Budget(1.0), noise=SeededNoise(0)
         )
         release = Independent().run(table, rows=10)
-        assert (release.figures, release.noise, release.classes) == ((), {}, ())
+        assert (release.figures, release.classes) == ((), ())
         assert "What the model knows" not in render(release, release.certificate(), release.table)
 
     def test_the_tree_holds_every_feature_once_after_its_parent(self, stays: Release) -> None:
@@ -116,6 +117,17 @@ class TestFigures:
                 assert stays.noise[line.name] >= 0.5 * line.event.noise_multiplier * (1 - 1e-9)
         text = render(stays, stays.certificate(), stays.table)
         assert text.count('data-is="Noise in rows">±') == len(LINES) - 1
+
+    def test_independent_tells_the_noise_of_its_one_line(self) -> None:
+        data, schema = hospital.stays(300), hospital.schema()
+        table = threea.open_table(data, schema=schema, budget=Budget(1.0), noise=SeededNoise(0))
+        release = Independent().run(table, rows=10)
+        (line,) = release.plan.lines
+        # One stack of as many counts as there are features: a row moves each by one.
+        wanted = line.event.noise_multiplier * np.sqrt(len(schema.features))
+        assert release.noise == {line.name: pytest.approx(wanted, rel=1e-6)}
+        text = render(release, release.certificate(), release.table)
+        assert text.count('data-is="Noise in rows">±') == 1
 
 
 class TestClasses:

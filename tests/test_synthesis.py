@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 
 import threea
 from threea import hospital, synthesis
+from threea.anonymize.ledger import Ledger
 from threea.anonymize.opening import open_table
+from threea.approximate.gaussians import Gaussians
 from threea.errors import BudgetRefused, SettingError, UserError
-from threea.recipes import DEFAULT, RECIPES, Independent
+from threea.recipes import DEFAULT, RECIPES, GaussiansRecipe, Independent
 from threea.synthesis import make_recipe, synthesize
 
 
@@ -34,6 +37,8 @@ def test_every_recipe_can_be_made_from_its_name(name: str) -> None:
 
 def test_settings_are_read_from_text() -> None:
     assert make_recipe("independent", {"bins": "16"}) == Independent(bins=16)
+    assert make_recipe("gaussians", {"image": "28,28"}) == GaussiansRecipe(image=(28, 28))
+    assert make_recipe("gaussians", {"image": " 4, 7"}).approximate == Gaussians(image=(4, 7))
 
 
 @pytest.mark.parametrize("name", ["independant", "Independent", "indep", "independent "])
@@ -69,6 +74,27 @@ def test_an_unknown_setting_suggests_the_nearest() -> None:
 )
 def test_bad_values(value: str, message: str) -> None:
     assert refusal("independent", {"bins": value}) == message
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("28x28", "setting image (28x28) must be whole numbers with commas between"),
+        ("", "setting image () must be whole numbers with commas between"),
+        ("28", "image (28) must be a height and a width, such as 28,28"),
+        ("1,2,3", "image (1,2,3) must be a height and a width, such as 28,28"),
+        ("0,5", "image (0,5) must be a height and a width, such as 28,28"),
+    ],
+)
+def test_bad_images(value: str, message: str) -> None:
+    assert refusal("gaussians", {"image": value}) == message
+
+
+def test_an_image_of_another_size_than_the_rows_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    recipe, ledger = GaussiansRecipe(image=(3, 5)), tmp_path / "ledger.db"
+    with pytest.raises(SettingError, match=r"^image \(3,5\) must have as many pixels as numeric columns \(\d+\)$"):
+        call(recipe=recipe, ledger=ledger, dataset="stays")
+    assert Ledger(ledger).releases("stays") == []
 
 
 @given(key=st.text(max_size=10), value=st.text(max_size=10))

@@ -18,13 +18,12 @@ import dataclasses
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 import threea
 from threea import codec, publish
@@ -32,9 +31,9 @@ from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.discover import SHARE, discover
 from threea.anonymize.discover import steps as discovery_steps
 from threea.anonymize.door import PrivateTable
-from threea.cells import Cells, Merged
 from threea.certificate import Certificate, ClassShare, Guarantee
 from threea.errors import SettingError
+from threea.figures import Figure, Histogram
 from threea.report import words
 from threea.schema import OTHER, Chunk, Schema
 
@@ -42,15 +41,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK_ROWS = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Noisy counts of a column's cells, for looking at."""
-
-    cells: Cells
-    counts: NDArray[np.float64]
-    stddev: float
 
 
 class Model(Protocol):
@@ -69,62 +59,6 @@ class Model(Protocol):
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
         """Draw rows: encoded columns by name."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class TreeFigure:
-    """Which features a model draws given which, for looking at.
-
-    Args:
-        nodes: The features' names, each after the one it is drawn from.
-        parents: For each feature, the position of that one; None for a root.
-        strengths: For each feature, the share of rows that would have to change for it not to depend on its parent.
-    """
-
-    nodes: tuple[str, ...]
-    parents: tuple[int | None, ...]
-    strengths: tuple[float, ...]
-    kind: Literal["tree"] = field(default="tree", init=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """What a cell of a feature says for a class, in log-odds against the average row.
-
-    Args:
-        classes: The target's classes.
-        group: Which of them.
-        cells: The feature's cells.
-        cell: Which of them.
-        weight: How much it says.
-        stddev: Of the weight, by the noise alone.
-    """
-
-    classes: Merged
-    group: int
-    cells: Merged
-    cell: int
-    weight: float
-    stddev: float
-
-
-@dataclass(frozen=True, slots=True)
-class TermsFigure:
-    """What a linear classifier learned, for looking at: its largest weights, and how many it has.
-
-    Args:
-        terms: From the largest on.
-        total: How many there are in all.
-        two: Whether there are two classes, so that what speaks for one speaks against the other.
-    """
-
-    terms: tuple[Term, ...]
-    total: int
-    two: bool
-    kind: Literal["terms"] = field(default="terms", init=False)
-
-
-Figure = TreeFigure | TermsFigure
 
 
 @runtime_checkable

@@ -119,6 +119,7 @@ def _parsed(key: str, text: str, kind: type[Any]) -> Any:
             raise SettingError(f"setting {key} ({text}) must be true or false")
         return text.lower() == "true"
     try:
-        return kind(text)
+        return tuple(int(part) for part in text.split(",")) if kind is tuple else kind(text)
     except ValueError:
-        raise SettingError(f"setting {key} ({text}) must be of type {kind.__name__}") from None
+        wanted = "whole numbers with commas between" if kind is tuple else f"of type {kind.__name__}"
+        raise SettingError(f"setting {key} ({text}) must be {wanted}") from None

@@ -15,7 +15,7 @@ from threea.anonymize.discover import SHARE, discover, steps
 from threea.anonymize.events import Gaussian, Threshold, from_json
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.opening import open_table
-from threea.anonymize.query import Values
+from threea.anonymize.scores import Values
 from threea.backends.base import RowBackend
 from threea.backends.memory import MemoryBackend
 from threea.budget import Adjacency, Budget

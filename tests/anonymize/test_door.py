@@ -23,12 +23,14 @@ from scipy.stats import norm
 
 from threea import codec
 from threea.anonymize.accountant import Line, Plan, Step
-from threea.anonymize.door import PrivateTable, SampledTable
+from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian, NonPrivate, Pure, Sampled, Threshold
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import SecureNoise
 from threea.anonymize.opening import open_table
-from threea.anonymize.query import Count, Features, Gaps, Grouped, Marginal, Moments, Stack, Values
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.sampled import SampledTable
+from threea.anonymize.scores import Gaps, Values
 from threea.backends import Backend, MemoryBackend, RowBackend
 from threea.backends.files import CsvBackend, ParquetBackend
 from threea.backends.units import UnitBackend

@@ -13,7 +13,8 @@ from threea.anonymize.events import Gaussian, Pure, Sampled
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.memory import Lesson, Memory
 from threea.anonymize.opening import open_table
-from threea.anonymize.query import Count, Gaps, Marginal, Rows, Stack
+from threea.anonymize.query import Count, Marginal, Rows, Stack
+from threea.anonymize.scores import Gaps
 from threea.backends import MemoryBackend
 from threea.budget import Budget
 from threea.cells import Categories, Merged

@@ -13,7 +13,8 @@ from threea import hospital
 from threea.anonymize.accountant import Line, Plan, Step
 from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
 from threea.anonymize.opening import open_table
-from threea.anonymize.query import Count, Marginal, Values
+from threea.anonymize.query import Count, Marginal
+from threea.anonymize.scores import Values
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget

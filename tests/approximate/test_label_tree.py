@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize.opening import open_table
-from threea.approximate.label_tree import CLASSES, EDGES, FEATURES, PAIRS, LabelTree, TreeModel
+from threea.approximate.classes import CLASSES
+from threea.approximate.label_tree import EDGES, FEATURES, PAIRS, LabelTree, TreeModel
 from threea.budget import Budget
 from threea.recipes import LabelTreeRecipe
 from threea.schema import Schema

@@ -188,3 +188,36 @@ def test_a_release_without_a_target_has_nothing_to_predict() -> None:
     schema = Schema(hospital.schema().columns)
     with pytest.raises(SettingError, match="the release has no target"):
         matrices([TRAIN], schema)
+
+
+CLASSES = [
+    {"class": "1", "share": 0.5, "share_private": 0.8, "weight": 1.6},
+    {"class": "2", "share": 0.3, "share_private": 0.15, "weight": 0.5},
+    {"class": "other", "share": 0.1, "share_private": 0.02, "weight": 0.2},
+    {"class": "missing", "share": 0.1, "share_private": 0.03, "weight": 0.3},
+]
+
+
+def rebalanced(labels: list[Any], classes: Any) -> Evidence:
+    listed = {"label": {"kind": "categorical", "categories": ["1", "2"], "open_ended": True}}
+    rows = pa.table({"label": labels})
+    return Evidence(Schema.of(listed, target="label"), {"classes": classes}, rows, rows, rows)
+
+
+@pytest.mark.parametrize("labels", [["2", "1", "else", "2"], [2.0, 1.0, 7.0, 2.0], [2, 1, 7, 2]])
+def test_rows_count_by_the_weight_of_their_class_however_it_is_written(labels: list[Any]) -> None:
+    np.testing.assert_array_equal(rebalanced(labels, CLASSES).weights, [0.5, 1.6, 0.2, 0.5])
+
+
+@pytest.mark.parametrize("classes", [None, []])
+def test_a_release_of_the_private_ratio_has_no_weights(classes: Any) -> None:
+    assert rebalanced(["1", "2"], classes).weights is None
+    assert rebalanced(["1", "2"], classes).class_weights == {}
+
+
+@pytest.mark.parametrize(
+    "classes", [[{"class": "1"}], ["1"], 5, [{"class": "1", "weight": "much"}], [{"class": "1", "weight": 0}]]
+)
+def test_weights_that_cannot_be_read_are_refused(classes: Any) -> None:
+    with pytest.raises(InputError, match="make the release again"):
+        _ = rebalanced(["1", "2"], classes).weights

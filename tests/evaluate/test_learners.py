@@ -341,3 +341,26 @@ def test_adult_agrees_with_plain_lightgbm() -> None:
     truth = frames[1]["income"] == ">50K"
     assert found["auc"] == pytest.approx(reference.roc_auc_score(truth, told), abs=0.002)
     assert found["average_precision"] == pytest.approx(reference.average_precision_score(truth, told), abs=0.004)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_weights_set_how_common_a_class_is_believed_to_be(learner: str) -> None:
+    """Features say nothing, classes are even; one counts nine times as much as the other. Seeded."""
+    rng = np.random.default_rng(0)
+    even = Matrix(("nothing",), rng.normal(size=(2000, 1)), (), np.arange(2000) % 2.0, ("common", "rare"))
+    weighted = replace(even, weights=np.where(even.target == 1, 0.2, 1.8))
+    test = rng.normal(size=(500, 1))
+    task = Task.of(even)
+    assert fit(learner, even, 0, task).predict(test)[:, 1].mean() == pytest.approx(0.5, abs=0.05)
+    assert fit(learner, weighted, 0, task).predict(test)[:, 1].mean() == pytest.approx(0.1, abs=0.05)
+    bare = replace(weighted, names=(), values=weighted.values[:, :0])
+    assert fit(learner, bare, 0, task).predict(test[:, :0])[0] == pytest.approx([0.9, 0.1])
+
+
+def test_weights_of_test_rows_mean_repeated_rows() -> None:
+    train, test = table(600, 2), table(300, 2, 1)
+    weights = np.random.default_rng(2).integers(0, 4, 300)
+    model = fit("logistic", train, 0, Task.of(train))
+    found = figures(*model.figures(replace(test, weights=weights.astype(float))))
+    assert found == pytest.approx(figures(*model.figures(test.rows(np.repeat(np.arange(300), weights)))), abs=1e-9)
+    assert found != pytest.approx(figures(*model.figures(test)), abs=1e-3)

@@ -259,6 +259,17 @@ class TestPage:
         for block in ("warnings", "columns", "importance", "summary", "about", "figures"):
             assert EVIL[:30] in page.text(block), block
 
+    def test_another_ratio_of_classes_is_told_with_its_weights(
+        self, scores: dict[str, Any], evidence: Evidence
+    ) -> None:
+        assert "another ratio" not in Page(render(scores, evidence)).text()
+        scores["utility"]["class_weights"] = {"false": 1.25, EVIL: 0.125}
+        page = Page(render(scores, evidence))
+        assert "another ratio" in page.text("learners")
+        assert "false 1.25, " in page.text("learners")
+        assert "0.125." in page.text("learners")
+        assert not {"img", "script"} & set(page.tags)
+
     def test_what_is_undefined_is_said_to_be(self, scores: dict[str, Any], evidence: Evidence) -> None:
         nothing = {"value": None, "interval": None}
         for found in scores["utility"]["learners"].values():

@@ -20,7 +20,8 @@ from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import SecureNoise
 from threea.anonymize.opening import open_table
-from threea.anonymize.query import Answer, Count, Gaps, Marginal, Values
+from threea.anonymize.query import Answer, Count, Marginal
+from threea.anonymize.scores import Gaps, Values
 from threea.anonymize.till import Till
 from threea.approximate.histograms import HistogramModel, LabelHistograms
 from threea.backends import open_backend

@@ -163,3 +163,25 @@ def test_a_single_feature_and_one_class_only() -> None:
 def test_without_a_target_there_is_no_utility() -> None:
     with pytest.raises(SettingError, match="no target"):
         utility(evidence(TRAIN, None))
+
+
+def test_a_release_with_another_ratio_of_classes_is_learned_by_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every death five times over, at a fifth of the weight, says what the rows say; without weights it does not."""
+    monkeypatch.setattr(module, "LEARNERS", ("lightgbm", "logistic"))
+    died = TRAIN["died"].to_numpy(zero_copy_only=False)
+    synthetic = TRAIN.take(np.repeat(np.arange(1000), np.where(died, 5, 1)))
+    share, private = 5 * died.sum() / synthetic.num_rows, died.mean()
+    classes = [
+        {"class": "false", "share": 1 - share, "share_private": 1 - private, "weight": (1 - private) / (1 - share)},
+        {"class": "true", "share": share, "share_private": private, "weight": private / share},
+    ]
+    plain = utility(evidence(synthetic, "died"))
+    found = utility(evidence(synthetic, "died", BUDGET | {"classes": classes}))
+    assert plain["class_weights"] == {}
+    assert found["class_weights"] == {each["class"]: each["weight"] for each in classes}
+    scores, ignored = found["learners"]["logistic"], plain["learners"]["logistic"]
+    wanted = scores["real"]["brier"]["value"]
+    assert scores["synthetic"]["brier"]["value"] == pytest.approx(wanted, abs=0.005)
+    assert ignored["synthetic"]["brier"]["value"] > wanted + 0.02
+    # Real rows' models meet the ratio that they learned.
+    assert scores["reverse"]["calibration_error"]["value"] < ignored["reverse"]["calibration_error"]["value"] - 0.05

@@ -9,6 +9,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from threea.anonymize.accountant import Line, Plan
+from threea.anonymize.cluster_sums import MOST_SCORE as MOST_CLUSTER_SCORE
+from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.gradient import Gradient
@@ -201,6 +203,28 @@ def _frames(draw):
     return Frame(cells=tuple(_PLAIN), scores=scores, grid=(len(_PLAIN),), kept=tuple(kept))
 
 
+@st.composite
+def _cluster_sums(draw):
+    """Make clusters of extreme or equal centroids, some of classes that the rows may not have."""
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    largest = draw(st.sampled_from([0, 1, 300, MOST_CLUSTER_SCORE]))
+
+    def scores(cells):
+        widths = rng.integers(0, 3, len(cells))
+        widths[0] += 1
+        return Scores(
+            tuple(cells),
+            tuple(rng.integers(-largest, largest + 1, (c.size, w)) for c, w in zip(cells, widths, strict=True)),
+        )
+
+    space, summed = (scores(draw(st.lists(_CELLS, min_size=1, max_size=4))) for _ in range(2))
+    label = draw(st.one_of(st.none(), _CELLS))
+    classes = tuple(rng.integers(0, label.size if label else 1, draw(st.integers(1, 6))).tolist())
+    centroids = rng.integers(-largest, largest + 1, (len(classes), space.width))
+    radius = draw(st.sampled_from([2.0**-20, 0.1, 1.0, 7.3, 2.0**20]))
+    return ClusterSums(space=space, centroids=centroids, classes=classes, summed=summed, radius=radius, by=label)
+
+
 _LEAVES = {
     Count: st.just(Count()),
     Marginal: st.lists(_CELLS, min_size=1, max_size=3, unique=True).map(lambda cells: Marginal(tuple(cells))),
@@ -216,6 +240,7 @@ _LEAVES = {
 _GROUPED = st.builds(Grouped, _CELLS, st.one_of(*_LEAVES.values()))
 _EXACT = {
     Gradient: _gradients(),
+    ClusterSums: _cluster_sums(),
     Vectors: st.builds(
         Vectors,
         frame=_frames(),

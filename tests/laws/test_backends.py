@@ -30,6 +30,7 @@ from threea.anonymize.bounding import _SHRINK, BITS, integer_sum, step_of
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.opening import _fingerprint, open_table
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
+from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.backends import base, open_backend
 from threea.backends.memory import MemoryBackend
@@ -147,6 +148,14 @@ def gradient(label: Any, classes: tuple[int, ...]) -> Gradient:
     return Gradient(label, classes, cells, weights, (1.0, *(0.7,) * (len(classes) - 1)), 0.4)
 
 
+def clusters(by: Any) -> ClusterSums:
+    tables = tuple(np.arange(cells.size)[:, None] * 900 // cells.size - 450 for cells in CELLS)
+    scores = Scores(CELLS, tables)
+    centroids = np.random.default_rng(6).integers(-450, 450, (4, scores.width))
+    classes = (0, 0, 1, 1) if by else (0, 0, 0, 0)
+    return ClusterSums(space=scores, centroids=centroids, classes=classes, summed=scores, radius=1.5, by=by)
+
+
 LEAVES: dict[str, list[Query]] = {
     "Count": [Count()],
     "Marginal": [
@@ -162,6 +171,7 @@ LEAVES: dict[str, list[Query]] = {
         Grouped(WARD, features(_embedded)),
         Grouped(WARD, features(_by_column)),
     ],
+    "ClusterSums": [clusters(None), clusters(DIED)],
     "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],
     "Lengths": [Lengths(frame=FRAME, edges=(0.5, 1.0, 2.0, 4.0))],
     "Vectors": [Vectors(frame=FRAME, radius=2.0, moment=moment, by=by) for moment in Moment for by in (None, DIED)],

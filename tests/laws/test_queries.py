@@ -24,7 +24,8 @@ from threea.anonymize.bounding import integer_sum, step_of
 from threea.anonymize.door import _SCORE_STEP
 from threea.anonymize.events import Gaussian, Pure, Sampled
 from threea.anonymize.noise import SMOOTHING, SecureNoise
-from threea.anonymize.query import Exact, Gaps, Grouped, Marginal, Query, Rows, Stack
+from threea.anonymize.query import Exact, Grouped, Marginal, Query, Rows, Stack
+from threea.anonymize.scores import Gaps
 from threea.backends.memory import MemoryBackend
 from threea.budget import Adjacency
 from threea.testing import SilentNoise

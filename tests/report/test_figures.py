@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threea.cells import Merged
-from threea.framework import Term, TermsFigure, TreeFigure
+from threea.figures import Term, TermsFigure, TreeFigure
 from threea.report.terms import cell_label, terms
 from threea.report.tree import MOST, ROW, tree
 from threea.schema import Column, Kind, Schema

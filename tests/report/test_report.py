@@ -21,7 +21,8 @@ from threea.anonymize.accountant import Line
 from threea.anonymize.events import Gaussian, NonPrivate, Pure, Sampled, Threshold
 from threea.budget import Adjacency, Budget, delta_from
 from threea.certificate import Guarantee
-from threea.framework import Histogram, Release
+from threea.figures import Histogram
+from threea.framework import Release
 from threea.recipes import Independent
 from threea.report import OPEN_COLUMNS, render, words
 from threea.report.pictures import TOP, picture

@@ -2,7 +2,8 @@
 
 It is linear in the features' merged cells. What the tree already says of the task is where it starts from, and how its
 loss curves: it is first trained on rows drawn from the tree, which costs nothing, and then corrected by a few noisy
-gradients over the private rows. Each correction is a Newton step with the tree's own curvature, damped by the noise.
+gradients over the private rows. Each correction is a Newton step with the tree's own curvature, as far as all gradients
+so far can be told from noise.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from threea.anonymize.gradient import Gradient
 from threea.approximate.label_tree import TreeModel
 from threea.cells import Merged
 from threea.errors import SettingError
-from threea.framework import Figure, Histogram, Model, Term, TermsFigure
+from threea.figures import Figure, Histogram, Term, TermsFigure
+from threea.framework import Model
 from threea.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
@@ -29,7 +31,9 @@ Whole = NDArray[np.int64]
 
 STEP = "teacher's gradient"
 _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
-_LEAST_DAMPING = 5.0
+_DAMPING, _LEAST_DAMPING = 2.0, 5.0
+"""How much the start is drawn to 0: in standard deviations of the noise, and at least."""
+_DEVIATIONS = np.geomspace(1e-3, 3.0, 60)
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
 _SHOWN = 15
@@ -46,14 +50,12 @@ class Teacher:
         weight: Its share of the budget, relative to the approximation's 1.
         steps_taken: How many gradients it asks for.
         clip: Bound on how wrong a single row may say that it is; at 1 no row is clipped, less means less noise.
-        damping: How much a step is damped, in standard deviations of a gradient's noise.
     """
 
     alpha: float = 0.0
     weight: float = 1.0
     steps_taken: int = 4
     clip: float = 0.5
-    damping: float = 1.5
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Ask for a few gradients; for nothing without a target or features to learn from."""
@@ -81,24 +83,26 @@ class Teacher:
         # Of more than two classes, each is told of: then a row can be wrong about two of them.
         clip = self.clip * (1.0 if len(classes) == 2 else math.sqrt(2))
         query = Gradient(model.label, classes, cells, np.zeros((len(classes), width)), tuple(emphasis), clip)
-        damping = max(self.damping * table.stddev(query, plan[STEP]), _LEAST_DAMPING)
-        weights = rows.trained(damping)
-        curvature = rows.curvature(weights, damping)
-        visited = []
+        stddev = table.stddev(query, plan[STEP])
+        start = weights = rows.trained(max(_DAMPING * max(stddev, model.stddev), _LEAST_DAMPING))
+        curvature = rows.curvature(start, self.clip)
+        told = []
         for _ in range(self.steps_taken):
             answer = table.measure(replace(query, weights=_all_classes(weights)), plan[STEP])
-            weights = weights - np.array([cho_solve(*each) for each in zip(curvature, answer.value, strict=True)])
-            visited.append(weights)
-        weights = np.mean(visited[len(visited) // 2 :], axis=0)
+            # Wherever a gradient was taken, it tells of the same lowest point: all are averaged, seen from the start.
+            told.append([c.slope(w) for c, w in zip(curvature, weights - start, strict=True)] - answer.value)
+            blur, slopes = stddev / math.sqrt(len(told)), np.mean(told, axis=0)
+            weights = start + np.array([c.move(slope, blur) for c, slope in zip(curvature, slopes, strict=True)])
         calibrated, stretch = rows.calibrated(weights, cells[0].size)
-        errors = answer.stddev * _errors(curvature, _centred(model, learned), damping, self.steps_taken)
-        noise = {**model.noise, STEP: answer.stddev}
+        read = _centred(model, learned)
+        errors = np.array([c.errors(slope, blur, read) for c, slope in zip(curvature, slopes, strict=True)])
+        noise = {**model.noise, STEP: stddev}
         return Taught(model, classes, learned, calibrated, self.alpha, _all_classes(stretch * errors), noise)
 
 
 def _telling(model: TreeModel) -> tuple[int, ...]:
     """Return the features that differ between the classes by more than noise: others would only add to it."""
-    lead = np.array([feature.telling(model.sizes, model.stddev) for feature in model.features])
+    lead = np.array([feature.telling(model.sizes) for feature in model.features])
     least = min(_CLEAR, float(np.sort(lead)[-min(len(lead), _FEWEST)]))
     return tuple(int(place) for place in np.flatnonzero(lead >= least))
 
@@ -113,21 +117,47 @@ def _centred(model: TreeModel, learned: Sequence[int]) -> Floats:
     return matrix
 
 
-def _errors(curvature: Sequence[tuple[Floats, bool]], centred: Floats, damping: float, steps: int) -> Floats:
-    """Return the standard deviation of centred weights, the last half of the steps averaged, by noise of deviation 1.
+@dataclass(frozen=True, slots=True)
+class _Curvature:
+    """The loss's second derivatives for one class, as if weights changed them little: a bowl.
 
-    To first order a step undoes what is off but for the damped part of it, `damping` over the curvature, and adds its
-    own noise over the curvature. So a step's noise is passed on, less and less, to all that follow.
+    Args:
+        values: How steep it is, direction by direction.
+        vectors: The directions.
     """
-    averaged = range(steps // 2, steps)
-    errors = []
-    for factor in curvature:
-        passed = [cho_solve(factor, centred.T)]
-        for _ in range(1, steps):
-            passed.append(damping * cho_solve(factor, passed[-1]))
-        each = [sum(passed[later - step] for later in averaged if later >= step) for step in range(steps)]
-        errors.append(np.sqrt(np.sum(np.square(each), axis=(0, 1))) / len(averaged))
-    return np.array(errors)
+
+    values: Floats
+    vectors: Floats
+
+    @classmethod
+    def of(cls, matrix: Floats) -> _Curvature:
+        values, vectors = np.linalg.eigh(matrix)
+        return cls(np.maximum(values, 0.0), vectors)
+
+    def slope(self, move: Floats) -> Floats:
+        """Return by how much the gradient changes with the weights."""
+        return np.asarray(self.vectors @ (self.values * (self.vectors.T @ move)))
+
+    def trust(self, slope: Floats, blur: float) -> Floats:
+        """Return, for each direction, how far to move for a noisy slope of 1 towards the lowest point.
+
+        How far that point is from here, along a direction, is taken to be normal around 0 with one deviation for all
+        directions: the one under which the slopes seen, each with noise of deviation `blur`, are likeliest. Then flat
+        directions, of which slopes tell little but noise, are hardly moved along.
+        """
+        along = self.vectors.T @ slope
+        variances = (self.values * _DEVIATIONS[:, None]) ** 2 + blur**2
+        unlikely = (np.log(variances) + along**2 / variances).sum(axis=1)
+        deviation = _DEVIATIONS[int(np.argmin(unlikely))]
+        return np.asarray(self.values / (self.values**2 + (blur / deviation) ** 2))
+
+    def move(self, slope: Floats, blur: float) -> Floats:
+        """Return where the lowest point most likely is, seen from here."""
+        return np.asarray(self.vectors @ (self.trust(slope, blur) * (self.vectors.T @ slope)))
+
+    def errors(self, slope: Floats, blur: float, read: Floats) -> Floats:
+        """Return the standard deviation, by the noise, of what a matrix reads from such a move."""
+        return np.asarray(blur * np.linalg.norm((read @ self.vectors) * self.trust(slope, blur), axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +190,30 @@ class _OneHot:
         logits = _all_classes(np.asarray((self.cells @ weights.T.astype(np.float32)).T, np.float64))
         return softmax(logits)[-len(weights) :]
 
-    def curvature(self, weights: Floats, damping: float) -> list[tuple[Floats, bool]]:
-        """Return the loss's second derivatives, class by class, damped and ready to divide by."""
-        factors = []
-        for chance in self.chances(weights):
-            # Of many classes, what they have to do with one another is left out: that overstates it a little.
-            second = chance * (1 - chance) if len(weights) == 1 else chance
-            gram = self.cells.T @ (self.cells * (self.scale * second)[:, None].astype(np.float32))
-            factors.append(cho_factor(gram.astype(np.float64) + damping * np.eye(len(gram))))
-        return factors
+    def curvature(self, weights: Floats, clip: float) -> list[_Curvature]:
+        """Return the loss's second derivatives, class by class; of rows that are clipped there are none.
+
+        Of many classes, what they have to do with one another is left out.
+        """
+        chances = self.chances(weights)
+        heard = chances * (1 - chances <= clip) + (1 - chances) * (chances <= clip)
+        return [_Curvature.of(self._gram(second)) for second in chances * (1 - chances) * heard]
+
+    def _gram(self, second: Floats) -> Floats:
+        gram = self.cells.T @ (self.cells * (self.scale * second)[:, None].astype(np.float32))
+        return np.asarray(gram, np.float64)
 
     def trained(self, damping: float) -> Floats:
         """Return the weights that fit these rows best, damped towards 0."""
         weights = np.zeros((len(self.actual), self.cells.shape[1]))
         for _ in range(8):
-            wrong = self.scale * (self.chances(weights) - self.actual)
+            chances = self.chances(weights)
+            wrong = self.scale * (chances - self.actual)
             gradient = np.asarray(wrong.astype(np.float32) @ self.cells, np.float64) + damping * weights
-            factors = self.curvature(weights, damping)
-            move = np.array([cho_solve(*each) for each in zip(factors, gradient, strict=True)])
+            # Of many classes, what they have to do with one another is left out: that overstates it a little.
+            steep = chances * (1 - chances) if len(weights) == 1 else chances
+            damped = [self._gram(second) + damping * np.eye(weights.shape[1]) for second in steep]
+            move = np.array([cho_solve(cho_factor(h), g) for h, g in zip(damped, gradient, strict=True)])
             weights = weights - move
             if np.abs(move).max() < 0.01:
                 break

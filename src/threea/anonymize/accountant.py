@@ -144,6 +144,17 @@ class Charge:
         """The event that this charge pays for."""
         return self.line.event
 
+    def expect(self, *kinds: type[Any]) -> Any:
+        """Return the event that this charge pays for, or refuse the charge before it is paid.
+
+        Raises:
+            SettingError: The event is of none of these kinds.
+        """
+        if not isinstance(self.event, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise SettingError(f"the charge pays for a {type(self.event).__name__} event; this needs {wanted}")
+        return self.event
+
 
 def _price(steps: Sequence[Step], mu: float, threshold_delta: float) -> tuple[Line, ...]:
     """Price steps so that, were all of them Gaussian, they would compose to mu-GDP."""

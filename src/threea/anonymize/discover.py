@@ -13,7 +13,8 @@ from threea import codec, dates
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Threshold
-from threea.anonymize.query import Answer, Marginal, Stack, Values
+from threea.anonymize.query import Answer, Marginal, Stack
+from threea.anonymize.scores import Values
 from threea.cells import Bins
 from threea.schema import Column, Kind, Origin, Schema
 

@@ -23,13 +23,14 @@ from threea.anonymize.bounding import check, integer_sum, step_of
 from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
 from threea.anonymize.memory import Memory
 from threea.anonymize.noise import Noise
-from threea.anonymize.query import Answer, Gaps, Query, Rows, Stack, Values
+from threea.anonymize.query import Answer, Query, Rows, Stack
+from threea.anonymize.sampled import SampledTable
+from threea.anonymize.scores import Gaps, Values
 from threea.anonymize.till import Till, Unit
 from threea.anonymize.watch import Watch
 from threea.backends import Backend, RowBackend
 from threea.backends.base import no_rows
 from threea.backends.hashing import row_hashes
-from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
 from threea.schema import Chunk, Schema
@@ -145,17 +146,17 @@ class PrivateTable:
             RowFunctionError: The query's function failed. The charge stays.
         """
         if isinstance(query, Values):
-            rows, wanted = self._rows("discovering categories"), _expect(charge, Threshold)
+            rows, wanted = self._rows("discovering categories"), charge.expect(Threshold)
             self._till.pay(charge)
             return self._values(query, rows, wanted)
-        event = _expect(charge, Gaussian, Pure)
+        event = charge.expect(Gaussian, Pure)
         check(query, l1=isinstance(event, Pure))
         self._till.pay(charge)
         return self._noisy_sum(query, event, self._backend, self._apart(nonnegative=query.nonnegative))
 
     def stddev(self, query: Query, charge: Charge) -> float:
         """Return the standard deviation that the noise on an answer would have. A public fact; it costs nothing."""
-        event = _expect(charge, Gaussian, Pure)
+        event = charge.expect(Gaussian, Pure)
         check(query, l1=isinstance(event, Pure))
         return self._scale(query, event, self._apart(nonnegative=query.nonnegative))[1]
 
@@ -177,7 +178,7 @@ class PrivateTable:
         Returns:
             The position of the chosen candidate.
         """
-        event = _expect(charge, Pure)
+        event = charge.expect(Pure)
         eligible = list(range(len(scores.marginals)) if among is None else among)
         if not eligible or not all(0 <= position < len(scores.marginals) for position in eligible):
             raise SettingError(f"a choice needs candidates; positions must be from 0 to {len(scores.marginals) - 1}")
@@ -208,7 +209,7 @@ class PrivateTable:
         Reference:
             Papernot et al. 2017, Semi-supervised knowledge transfer (PATE).
         """
-        event = _expect(charge, Gaussian)
+        event = charge.expect(Gaussian)
         self._rows("voting")
         self._till.pay(charge)
         rows = len(next(iter(inputs.values())))
@@ -375,63 +376,6 @@ class PrivateTable:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SampledTable:
-    """A private table seen through fresh Poisson samples, made by `PrivateTable.sampled`."""
-
-    _table: PrivateTable
-    rate: float
-
-    def measure(self, query: Query, charge: Charge) -> Answer:
-        """Answer a query over a fresh sample; divide by the rate for an estimate of the whole.
-
-        Cost:
-            A `Sampled` event of this rate.
-
-        Args:
-            query: What to sum.
-            charge: Which line of which plan pays.
-        """
-        table = self._table
-        event = _expect(charge, Sampled)
-        if event.rate != self.rate:
-            raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")
-        check(query, l1=False)
-        table._till.pay(charge)
-        # Under replace the accountant knows the pair; the noise is in units of one unit's bound.
-        return table._noisy_sum(query, event, self._sample(), apart=1.0)
-
-    def _sample(self) -> Backend:
-        table = self._table
-        if isinstance(table._backend, UnitBackend):
-            return table._backend.sampled(table._noise.bernoulli(self.rate, table._backend.units))
-        return _PoissonRows(table._backend, table._noise, self.rate)
-
-
-class _PoissonRows:
-    """A backend that flips a coin for every row."""
-
-    def __init__(self, backend: Backend, noise: Noise, rate: float) -> None:
-        self._backend, self._noise, self._rate, self.layout = backend, noise, rate, backend.layout
-
-    def sum(self, function: Any, columns: Sequence[str]) -> NDArray[np.int64]:
-        def kept(batch: pa.RecordBatch) -> NDArray[np.int64]:
-            chosen = self._noise.bernoulli(self._rate, batch.num_rows)
-            total: NDArray[np.int64] = function(batch.filter(pa.array(chosen)))
-            return total
-
-        return self._backend.sum(kept, columns or self.layout.names[:1])
-
-
 def _rounded_up(scale: float) -> float:
     """Return a scale that the roundings of its computation did not make smaller."""
     return scale * (1 + 2.0**-50)
-
-
-def _expect(charge: Charge, *kinds: type[Any]) -> Any:
-    """Return the event that a charge pays for, or refuse it before it is paid."""
-    event = charge.event
-    if not isinstance(event, kinds):
-        wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise SettingError(f"the charge pays for a {type(event).__name__} event; this needs {wanted}")
-    return event

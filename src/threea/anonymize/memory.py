@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.query import Gaps, Rows
+from threea.anonymize.query import Rows
+from threea.anonymize.scores import Gaps
 
 MOST_BYTES = 1 << 30
 

@@ -24,7 +24,7 @@ from threea.anonymize.vectors import BASIS_BITS, SCORE_BITS, Frame, Lengths, Mom
 from threea.approximate.denoise import draw, proportions
 from threea.cells import Bins, Cells
 from threea.errors import SettingError
-from threea.framework import Histogram
+from threea.figures import Histogram
 from threea.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]

@@ -13,10 +13,12 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.query import Answer, Marginal, Stack
 from threea.approximate.denoise import draw, proportions
 from threea.cells import Cells
-from threea.framework import Histogram
+from threea.figures import Histogram
 from threea.schema import Chunk, Schema
 
 Counts = NDArray[np.float64]
+
+HISTOGRAMS = "histograms given the label"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class LabelHistograms:
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Ask one stack of marginals."""
-        return (Step(name="histograms given the label", weight=1.0),)
+        return (Step(name=HISTOGRAMS, weight=1.0),)
 
     def fit(self, table: PrivateTable, plan: Plan) -> HistogramModel:
         """Count every feature with the label, in one pass over the rows."""
@@ -40,7 +42,7 @@ class LabelHistograms:
         features = tuple(column.cells(self.bins) for column in schema.features)
         given = (label,) if label else ()
         joint = tuple(Marginal((*given, cells)) for cells in features) or (Marginal(given),)
-        answer = table.measure(Stack(joint), plan["histograms given the label"])
+        answer = table.measure(Stack(joint), plan[HISTOGRAMS])
         return HistogramModel.of(label, features, answer)
 
 
@@ -82,6 +84,11 @@ class HistogramModel:
             width = min((table.shape[1] for table in self.tables), default=1)
             found[self.label.column] = Histogram(self.label, self.classes, self.stddev * np.sqrt(width))
         return found
+
+    @property
+    def noise(self) -> Mapping[str, float]:
+        """Of the one answer, by the plan's line."""
+        return {HISTOGRAMS: self.stddev}
 
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
         """Draw labels, then every feature given its label."""

@@ -17,21 +17,27 @@ from numpy.typing import NDArray
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Pure
-from threea.anonymize.query import Count, Gaps, Marginal, Stack
-from threea.approximate.denoise import draw, fitted, grouped, proportions, shrunk
-from threea.cells import Bins, Cells, Merged
-from threea.framework import Histogram, TreeFigure
-from threea.schema import Chunk, Column, Schema
+from threea.anonymize.query import Marginal, Stack
+from threea.anonymize.scores import Gaps
+from threea.approximate.classes import CLASSES, combined, counted_label, counted_stddev
+from threea.approximate.denoise import draw, fitted, proportions
+from threea.approximate.feature import Feature, fine_cells
+from threea.cells import Bins, Merged
+from threea.figures import Histogram, TreeFigure
+from threea.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-CLASSES, FEATURES, EDGES, PAIRS = "rows per class", "features given the label", "tree edges", "pairs given the label"
+FEATURES, EDGES, PAIRS = "features given the label", "tree edges", "pairs given the label"
 RARE = 20.0
 """Classes count as at most this many times the rarest one, where cells are chosen and teachers taught."""
-_NUMERIC_CLASSES = 12
-_FEWEST_BINS = 32
 _MOST_PAIR_CELLS = 1 << 24
+_FEWEST_PAIR_CELLS = 5
+"""With fewer cells a feature, pairs tell too little for what they cost."""
+_AGAIN, _FEWEST_AGAIN, _CELLS_AGAIN = 8.0, 16, 6
+"""Then features so many standard deviations clear of noise, and at least so many, are looked at again, in so many cells
+each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +46,8 @@ class LabelTree:
 
     Args:
         pairs: Share of this stage's budget for the pairs along the tree, and the choice of it; the rest goes to the
-            features one by one.
+            features one by one. Where there are too few rows for pairs, their share buys a second look at the features
+            that tell most.
     """
 
     pairs: float = 0.55
@@ -59,7 +66,7 @@ class LabelTree:
 
     def fit(self, table: PrivateTable, plan: Plan) -> TreeModel:
         """Ask from coarse to fine: each answer says how finely the next question can be put."""
-        label, spread, counted = _label(table, plan)
+        label, spread, counted = counted_label(table, plan)
         schema = table.schema
         if not schema.features:
             blur = counted_stddev(table, plan)
@@ -68,110 +75,14 @@ class LabelTree:
         asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
         stddev = table.stddev(asked, plan[FEATURES])
         bins = int(np.clip(counted.sum() / (10 * stddev), 8, 256))
-        cells = tuple(_cells(column, bins) for column in schema.features)
+        cells = tuple(fine_cells(column, bins) for column in schema.features)
         answer = table.measure(Stack(tuple(Marginal((*given, c)) for c in cells)), plan[FEATURES])
         tables = [part.value.reshape(len(counted), -1) for part in answer.parts]
-        sizes = _combined(counted, counted_stddev(table, plan), tables, stddev)
+        sizes = combined(counted, counted_stddev(table, plan), tables, stddev)
         features = tuple(Feature.of(c, counts, sizes, stddev) for c, counts in zip(cells, tables, strict=True))
         noise = {CLASSES: counted_stddev(table, plan), FEATURES: stddev}
         model = TreeModel(label, spread, sizes, features, (), stddev, noise)
         return model if len(features) < 2 else _with_edges(model, table, plan)
-
-
-def counted_stddev(table: PrivateTable, plan: Plan) -> float:
-    """Return the noise on the number of rows per class."""
-    return table.stddev(Count(), plan[CLASSES])
-
-
-def _label(table: PrivateTable, plan: Plan) -> tuple[Merged | None, Floats, Floats]:
-    """Count the rows per class; a number's classes are ranges that hold about equally many."""
-    schema = table.schema
-    if schema.target is None:
-        return None, np.ones((1, 1)), table.measure(Count(), plan[CLASSES]).value.reshape(1)
-    cells = schema[schema.target].cells(64)
-    counts = table.measure(Marginal((cells,)), plan[CLASSES]).value
-    groups = tuple(range(cells.size)) if not isinstance(cells, Bins) else grouped(cells, counts, _NUMERIC_CLASSES)
-    label = Merged(cells=cells, groups=groups)
-    spread = np.zeros((label.size, cells.size))
-    for group in range(label.size):
-        inside = np.asarray(groups) == group
-        spread[group, inside] = proportions(counts[inside])
-    return label, spread, np.asarray(np.bincount(groups, weights=counts), np.float64)
-
-
-def _cells(column: Column, bins: int) -> Cells:
-    """Return a column's cells, with about so many bins.
-
-    Of given edges, which lie where the rows are, every so many are kept. Evenly spaced ones must not be too few: most
-    rows may lie in a small part of the range.
-    """
-    cells = column.cells(max(bins, _FEWEST_BINS))
-    if not isinstance(cells, Bins) or not column.edges or len(cells.edges) <= bins + 1:
-        return cells
-    kept = np.unique(np.round(np.linspace(0, len(cells.edges) - 1, bins + 1)).astype(int))
-    return replace(cells, edges=tuple(cells.edges[position] for position in kept))
-
-
-def _combined(counted: Floats, stddev: float, tables: Sequence[Floats], table_stddev: float) -> Floats:
-    """Return the rows per class as all answers tell them, each by its precision."""
-    told = np.array([counted, *(counts.sum(axis=1) for counts in tables)])
-    precision = 1 / np.array([stddev**2, *(counts.shape[1] * table_stddev**2 for counts in tables)])
-    combined: Floats = np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
-    return combined
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """A feature given the label.
-
-    Args:
-        cells: Its fine cells.
-        counts: Noisy counts per class and cell.
-        given: Its distribution in each class.
-        merged: Fewer cells, wide enough to stand out from the noise.
-    """
-
-    cells: Cells
-    counts: Floats
-    given: Floats
-    merged: Merged
-
-    @classmethod
-    def of(cls, cells: Cells, counts: Floats, sizes: Floats, stddev: float) -> Feature:
-        """Denoise the counts: a class that tells nothing of its own is like all others."""
-        overall = proportions(counts.sum(axis=0))
-        given = np.array(
-            [proportions(shrunk(row, size * overall, stddev)) for row, size in zip(counts, sizes, strict=True)]
-        )
-        return cls(cells, counts, given, Merged(cells=cells, groups=tuple(range(cells.size))))
-
-    def coarser(self, most: int, weight: Floats, least: float) -> Feature:
-        """Merge cells into at most `most`, about equally heavy and of at least this weight."""
-        mass = weight @ self.given
-        return replace(self, merged=Merged(cells=self.cells, groups=grouped(self.cells, mass, most, least)))
-
-    @property
-    def coarse(self) -> Floats:
-        """Its distribution over the merged cells, in each class."""
-        groups = np.asarray(self.merged.groups)
-        return np.array([np.bincount(groups, weights=row, minlength=self.merged.size) for row in self.given])
-
-    def telling(self, sizes: Floats, stddev: float) -> float:
-        """Return by how many standard deviations it differs more between the classes than noise and chance would."""
-        groups = np.asarray(self.merged.groups)
-        counts = np.array([np.bincount(groups, weights=row) for row in self.counts])
-        overall = np.maximum(proportions(counts.sum(axis=0)), 0.0)
-        expected = sizes[:, None] * overall
-        variance = np.bincount(groups) * stddev**2 + expected * (1 - expected / max(float(sizes.sum()), 1.0))
-        freedom = max((len(sizes) - 1) * (len(overall) - 1), 1)
-        return float((((counts - expected) ** 2 / variance).sum() - freedom) / math.sqrt(2 * freedom))
-
-    def refined(self, coarse: Whole, group: Whole, rng: np.random.Generator) -> Whole:
-        """Draw a fine cell for each merged one."""
-        classes, size = self.given.shape
-        inside = np.zeros((classes, self.merged.size, size))
-        inside[:, np.asarray(self.merged.groups), np.arange(size)] = self.given
-        return draw(inside.reshape(-1, size), group * self.merged.size + coarse, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +113,8 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     # Cells must stand out from the noise, and be few beside the rows.
     finest = min(32, budgeted, effective / (10 * len(model.features)))
     most = int(np.clip(math.sqrt(effective / (4 * spread * stddev)), 2, max(finest, 2)))
+    if most < _FEWEST_PAIR_CELLS:
+        return _looked_at_again(model, table, plan)
     features = tuple(feature.coarser(most, weight, 2 * stddev / effective) for feature in model.features)
     model = replace(model, features=features)
     chosen = _chosen(model, table, plan, stddev)
@@ -216,6 +129,24 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
         joint = np.array([fitted(*each, part.stddev) for each in zip(counts, left, right, strict=True)])
         edges.append(Edge(i, j, joint, float(np.abs(joint * model.sizes[:, None, None] - alone).sum())))
     return replace(model, edges=tuple(edges), noise={**model.noise, PAIRS: answer.stddev})
+
+
+def _looked_at_again(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
+    """Spend what pairs would have cost on a second look at the features that tell the classes apart."""
+    weight, effective = model.weights, model.effective_rows
+    first = [feature.coarser(4, weight, 2 * feature.stddev / effective) for feature in model.features]
+    lead = np.array([feature.telling(model.sizes) for feature in first])
+    count = min(max(int((lead > _AGAIN).sum()), _FEWEST_AGAIN), len(lead))
+    again = np.sort(np.argsort(-lead, kind="stable")[:count])
+    given = (model.label,) if model.label else ()
+    asked = Stack(tuple(Marginal((*given, model.features[place].cells)) for place in again))
+    answer = table.measure(asked, plan[PAIRS])
+    features = list(model.features)
+    for place, part in zip(again, answer.parts, strict=True):
+        counts = part.value.reshape(features[place].counts.shape)
+        features[place] = features[place].seen_again(counts, model.sizes, answer.stddev)
+    merged = (f.coarser(_CELLS_AGAIN, weight, 2 * f.stddev / effective) for f in features)
+    return replace(model, features=tuple(merged), noise={**model.noise, PAIRS: answer.stddev})
 
 
 def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) -> list[tuple[int, int]]:
@@ -288,7 +219,7 @@ class TreeModel:
         found = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), blur) for f in self.features}
         if self.label:
             counts = self.sizes @ self.spread
-            found[self.label.column] = Histogram(self.label.cells, counts, self.stddev)
+            found[self.label.column] = Histogram(self.label.cells, counts, self.noise.get(CLASSES, self.stddev))
         return found
 
     @property

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from threea.anonymize.accountant import Charge
 from threea.anonymize.bounding import step_of
-from threea.anonymize.door import Exposed, PrivateTable, SampledTable, Teacher
+from threea.anonymize.door import Exposed, PrivateTable, Teacher
 from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
-from threea.anonymize.query import Answer, Gaps, Query, Stack, Values
+from threea.anonymize.query import Answer, Query, Stack
+from threea.anonymize.sampled import SampledTable
+from threea.anonymize.scores import Gaps, Values
 from threea.anonymize.till import Till
 from threea.backends import RowBackend
 from threea.budget import Adjacency

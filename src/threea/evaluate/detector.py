@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from threea.evaluate import metrics
 from threea.evaluate.evidence import Evidence, Matrix, listed_places, numbers
@@ -34,7 +33,7 @@ def detector(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     # Equally many of each kind in every fold: an uneven fold would shift its model's scores against the others'.
     fold = np.concatenate([rng.permutation(rows) % FOLDS for _ in tables])
     task = Task((0, 1), 1, SETTINGS, False)
-    fits = {str(k): partial(fit, "lightgbm", _part(table, fold != k), seed, task) for k in range(FOLDS)}
+    fits = {str(k): partial(fit, "lightgbm", table.rows(fold != k), seed, task) for k in range(FOLDS)}
     models: list[Fitted] = list(side_by_side(fits).values())
     told = np.zeros(2 * rows)
     for number, model in enumerate(models):
@@ -49,7 +48,3 @@ def detector(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
         "reading": "0.5: it cannot tell them apart; 1: it always can, be it by a trifle such as the number of "
         "decimals; well under 0.5: the same rows are in both tables",
     }
-
-
-def _part(table: Matrix, kept: NDArray[np.bool_]) -> Matrix:
-    return Matrix(table.names, table.values[kept], table.categorical, table.target[kept], table.classes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from threea.backends import open_backend
 from threea.backends.hashing import row_hashes
 from threea.errors import InputError, SettingError
 from threea.publish import FORMATS
-from threea.schema import Column, Kind, Schema
+from threea.schema import OTHER, Column, Kind, Schema
 
 Vector = NDArray[np.float64]
 
@@ -71,6 +71,32 @@ class Evidence:
             f"{shared:.1%} of the holdout rows are equal to a training row; scores flatter if they are the same rows"
         )
         return cls(schema, certificate, synthetic, **real, warnings=(warning,) if shared > 0.01 else ())
+
+    @property
+    def class_weights(self) -> dict[str, float]:
+        """How much a released row counts by its class, if the classes were drawn in another ratio than the private one.
+
+        Raises:
+            InputError: The certificate's words on it cannot be read.
+        """
+        try:
+            weights = {str(each["class"]): float(each["weight"]) for each in self.certificate.get("classes") or []}
+        except (KeyError, TypeError, ValueError):
+            raise InputError("the certificate's classes lack weights; was it edited? make the release again") from None
+        if not all(np.isfinite(weight) and weight > 0 for weight in weights.values()):
+            raise InputError("a class's weight in the certificate must be a number > 0; make the release again")
+        return weights
+
+    @property
+    def weights(self) -> Vector | None:
+        """How much each released row counts, so that the classes have the private ratio; None if they have it."""
+        column = self.schema[self.schema.target] if self.schema.target is not None else None
+        if column is None or not column.kind.listed or not self.class_weights:
+            return None
+        named = [self.class_weights.get(name, 1.0) for name in (*column.categories, OTHER)]
+        # A class that is missing has the code -1, and is not learned.
+        found: Vector = np.array([*named, 1.0])[codec.encode_column(self.synthetic[column.name], column)]
+        return found
 
 
 def _certificate(folder: Path) -> dict[str, Any]:
@@ -138,6 +164,7 @@ class Matrix:
         categorical: Positions of the features that are codes.
         target: Class codes, or numbers for a numeric target; NaN where missing.
         classes: What the class codes stand for; empty for a numeric target.
+        weights: How much each row counts; None if all count the same.
     """
 
     names: tuple[str, ...]
@@ -145,11 +172,16 @@ class Matrix:
     categorical: tuple[int, ...]
     target: Vector
     classes: tuple[str, ...]
+    weights: Vector | None = None
+
+    def rows(self, chosen: NDArray[Any]) -> Matrix:
+        """Return the rows at these positions, or those marked."""
+        weights = None if self.weights is None else self.weights[chosen]
+        return replace(self, values=self.values[chosen], target=self.target[chosen], weights=weights)
 
     def labelled(self) -> Matrix:
         """Return the rows whose target is known."""
-        known = ~np.isnan(self.target)
-        return Matrix(self.names, self.values[known], self.categorical, self.target[known], self.classes)
+        return self.rows(~np.isnan(self.target))
 
 
 def matrices(tables: Sequence[pa.Table], schema: Schema) -> list[Matrix]:

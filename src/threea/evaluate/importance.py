@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,7 @@ def agreement(real: Fitted, synthetic: Fitted, test: Matrix, seed: int) -> dict[
     test = real.task.testable(test)
     rng = np.random.default_rng([seed, 1])
     count = min(len(test.target), max(_PREDICTIONS // max(len(test.names), 1), _FEWEST_ROWS))
-    chosen = np.sort(rng.choice(len(test.target), count, replace=False))
-    test = replace(test, values=test.values[chosen], target=test.target[chosen])
+    test = test.rows(np.sort(rng.choice(len(test.target), count, replace=False)))
     shuffle = rng.permutation(count)
     growth = [_growth(model, test, shuffle) for model in (real, synthetic)]
 

@@ -85,7 +85,7 @@ class Task:
     def testable(self, test: Matrix) -> Matrix:
         """Return the rows whose target is known and, if a class, one that can be learned."""
         test = test.labelled()
-        return test if self.numeric else _rows(test, np.isin(test.target, self.labels))
+        return test if self.numeric else test.rows(np.isin(test.target, self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,10 @@ class Fitted:
         return np.where(total > 0, spread / np.where(total > 0, total, 1.0), 1 / len(self.task.labels))
 
     def figures(self, test: Matrix) -> tuple[metrics.Figures, int]:
-        """Return the figures on a test table, for any weighting of its rows, and the number of these rows."""
+        """Return the figures on a test table, for any weighting of its rows, and the number of these rows.
+
+        Rows that have weights of their own count by both.
+        """
         bound = self.task.settings[self.learner].get("test_rows")
         test = _sampled(self.task.testable(test), bound, seed=0)
         if not len(test.target):
@@ -131,9 +134,11 @@ class Fitted:
         predicted = self.predict(test.values)
         if self.task.numeric:
             return metrics.regression(predicted, test.target), len(test.target)
+        own = np.ones(len(test.target)) if test.weights is None else test.weights
         truth = np.searchsorted(self.task.labels, test.target.astype(np.int64))
         positive = None if self.task.positive is None else self.task.labels.index(self.task.positive)
-        return metrics.classification(predicted, truth, positive), len(test.target)
+        figures = metrics.classification(predicted, truth, positive)
+        return lambda weights: figures(weights * own), len(test.target)
 
 
 def score(learner: str, train: Matrix, test: Matrix, seed: int, task: Task | None = None) -> dict[str, float]:
@@ -176,30 +181,27 @@ def fit(learner: str, train: Matrix, seed: int, task: Task) -> Fitted:
         seen, places = np.unique(train.target.astype(np.int64), return_inverse=True)
         target, constant = places.astype(np.float64), len(seen) < 2
     if constant or not train.names:
-        return Fitted(learner, task, seen, rows, _constant(target, len(seen), task))
+        return Fitted(learner, task, seen, rows, _constant(target, train.weights, len(seen), task))
     settings = {k: v for k, v in task.settings[learner].items() if k not in ("rows", "test_rows")}
     inner, gains = _FITTERS[learner](replace(train, target=target), len(seen), settings, seed)
     return Fitted(learner, task, seen, rows, inner, gains)
 
 
-def _constant(target: Floats, classes: int, task: Task) -> Predict:
+def _constant(target: Floats, weights: Floats | None, classes: int, task: Task) -> Predict:
     """Predict the mean, or how common each class is."""
     if task.numeric:
         held = np.array(target.mean() if len(target) else 0.0)
     else:
-        held = np.bincount(target.astype(np.int64), minlength=classes) / max(len(target), 1)
+        counts = np.bincount(target.astype(np.int64), weights, minlength=classes)
+        held = counts / (counts.sum() or 1.0)
     return lambda values: np.broadcast_to(held, (len(values), *held.shape))
-
-
-def _rows(matrix: Matrix, chosen: NDArray[Any]) -> Matrix:
-    return replace(matrix, values=matrix.values[chosen], target=matrix.target[chosen])
 
 
 def _sampled(matrix: Matrix, bound: int | None, seed: int) -> Matrix:
     """Return at most so many of the rows, drawn at random."""
     if bound is None or len(matrix.target) <= bound:
         return matrix
-    return _rows(matrix, np.sort(np.random.default_rng(seed).choice(len(matrix.target), bound, replace=False)))
+    return matrix.rows(np.sort(np.random.default_rng(seed).choice(len(matrix.target), bound, replace=False)))
 
 
 # Below: one function per learner; `classes` is 0 for a numeric target, which is scaled back where the learner needs it.
@@ -217,6 +219,7 @@ def _lightgbm(train: Matrix, classes: int, settings: dict[str, Any], seed: int) 
     rows = lightgbm.Dataset(
         train.values,
         train.target,
+        weight=train.weights,
         feature_name=names,
         categorical_feature=[names[place] for place in train.categorical],
         params=parameters,
@@ -236,7 +239,7 @@ def _logistic(train: Matrix, classes: int, settings: dict[str, Any], seed: int) 
     if not classes:
         return _scaled(linear.Ridge(alpha=1 / settings["C"]), encoder, train), None
     model = linear.LogisticRegression(**settings)
-    model.fit(encoder(train.values), train.target)
+    model.fit(encoder(train.values), train.target, train.weights)
     return lambda values: model.predict_proba(encoder(values)), None
 
 
@@ -251,14 +254,15 @@ def _svm(train: Matrix, classes: int, settings: dict[str, Any], seed: int) -> tu
     if len(np.unique(train.target[kept])) < classes or len(np.unique(train.target[~kept])) < classes:
         fitted_on, calibrated_on = train, train
     else:
-        fitted_on, calibrated_on = _rows(train, ~kept), _rows(train, kept)
-    machine = svm.SVC(**settings, random_state=seed).fit(encoder(fitted_on.values), fitted_on.target)
+        fitted_on, calibrated_on = train.rows(~kept), train.rows(kept)
+    machine = svm.SVC(**settings, random_state=seed)
+    machine.fit(encoder(fitted_on.values), fitted_on.target, fitted_on.weights)
 
     def distances(values: Floats) -> Floats:
         return np.asarray(machine.decision_function(encoder(values))).reshape(len(values), -1)
 
     sigmoid = load("sklearn.linear_model").LogisticRegression(max_iter=1000)
-    sigmoid.fit(distances(calibrated_on.values), calibrated_on.target)
+    sigmoid.fit(distances(calibrated_on.values), calibrated_on.target, calibrated_on.weights)
     return lambda values: sigmoid.predict_proba(distances(values)), None
 
 
@@ -275,7 +279,7 @@ def _boosting(train: Matrix, classes: int, settings: dict[str, Any], seed: int) 
     codes = frequent_codes(train, model.max_bins)
     # It cannot bin a column without any value: such a one says nothing, and becomes a constant.
     hollow = np.isnan(train.values).all(axis=0)
-    model.fit(np.where(hollow, 0.0, codes(train.values)), train.target)
+    model.fit(np.where(hollow, 0.0, codes(train.values)), train.target, train.weights)
     predict = model.predict_proba if classes else model.predict
     return lambda values: predict(np.where(hollow, 0.0, codes(values))), None
 
@@ -283,7 +287,7 @@ def _boosting(train: Matrix, classes: int, settings: dict[str, Any], seed: int) 
 def _forest(train: Matrix, classes: int, settings: dict[str, Any], seed: int) -> tuple[Predict, Floats | None]:
     ensemble = load("sklearn.ensemble")
     chosen = ensemble.RandomForestClassifier if classes else ensemble.RandomForestRegressor
-    model = chosen(**settings, random_state=seed).fit(train.values, train.target)
+    model = chosen(**settings, random_state=seed).fit(train.values, train.target, train.weights)
     return lambda values: model.predict_proba(values) if classes else model.predict(values), None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -47,10 +48,11 @@ def utility(evidence: Evidence, seed: int = 0, progress: Progress | None = None)
     Returns:
         Plain data. ``target``, ``task`` (classification or regression), ``classes``, ``positive`` (which of two classes
         counts as positive: the rarer in the training rows), ``rare_target`` (whether the settings for one were used,
-        and why), ``rows`` (per table), ``interval`` (how intervals were made), ``meanings`` (per metric),
-        ``scenarios`` (per scenario), ``independent`` (``made``, ``how``), ``notes``, ``importance`` (see
-        `importance.agreement`), and ``learners``: per learner its ``settings``, ``fitted_rows`` and ``test_rows`` per
-        table, and per scenario and metric a ``value`` and an ``interval``, None where undefined.
+        and why), ``rows`` (per table), ``class_weights`` (how much a released row counts by its class, where models
+        learn from it or are tested on it; empty if all count the same), ``interval`` (how intervals were made),
+        ``meanings`` (per metric), ``scenarios`` (per scenario), ``independent`` (``made``, ``how``), ``notes``,
+        ``importance`` (see `importance.agreement`), and ``learners``: per learner its ``settings``, ``fitted_rows`` and
+        ``test_rows`` per table, and per scenario and metric a ``value`` and an ``interval``, None where undefined.
 
     Raises:
         SettingError: The release has no target.
@@ -63,6 +65,7 @@ def utility(evidence: Evidence, seed: int = 0, progress: Progress | None = None)
     tables = {"real": evidence.train, "synthetic": evidence.synthetic, "holdout": evidence.holdout}
     tables |= {"independent": baseline} if baseline is not None else {}
     coded = dict(zip(tables, matrices(list(tables.values()), evidence.schema), strict=True))
+    coded["synthetic"] = replace(coded["synthetic"], weights=evidence.weights)
     task = Task.of(coded["real"])
     places = [(learner, name) for learner in LEARNERS for name in ("real", "synthetic", "independent") if name in coded]
     fits = {f"{learner} on {name} rows": partial(fit, learner, coded[name], seed, task) for learner, name in places}
@@ -76,6 +79,7 @@ def utility(evidence: Evidence, seed: int = 0, progress: Progress | None = None)
     return {
         **_described(evidence, coded, task),
         "rows": {name: table.num_rows for name, table in tables.items()},
+        "class_weights": evidence.class_weights,
         "interval": metrics.INTERVAL,
         "meanings": {name: metrics.MEANINGS[name] for name in learners[LEARNERS[0]]["real"]},
         "scenarios": SCENARIOS,

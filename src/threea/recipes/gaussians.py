@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from threea.anonymize.accountant import Plan
+from threea.anonymize.door import PrivateTable
 from threea.approximate.gaussians import Gaussians
+from threea.errors import SettingError
 from threea.framework import Recipe
 
 
@@ -15,20 +19,35 @@ class GaussiansRecipe(Recipe):
 
     Args:
         bins: How many bins numeric columns are cut into; fewer are used where noise drowns them.
+        image: Height and width, if the numeric columns are an image's pixels by rows; guessed if empty.
 
     Example:
-        >>> GaussiansRecipe(bins=8)
-        GaussiansRecipe(bins=8)
+        >>> GaussiansRecipe(image=(28, 28))
+        GaussiansRecipe(bins=16, image=(28, 28))
     """
 
     name: ClassVar[str] = "gaussians"
     summary: ClassVar[str] = "a Gaussian per class in a public basis; for images and hundreds of numeric columns"
     bins: int = 16
+    image: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.image and (len(self.image) != 2 or min(self.image) < 1):
+            raise SettingError(f"image ({_listed(self.image)}) must be a height and a width, such as 28,28")
         Gaussians(bins=self.bins)
+
+    def plan(self, table: PrivateTable) -> Plan:
+        """Price everything; refuse an image of another size than the table's rows before anything is asked."""
+        numbers = sum(column.kind.numeric for column in table.schema.features)
+        if self.image and math.prod(self.image) != numbers:
+            raise SettingError(f"image ({_listed(self.image)}) must have as many pixels as numeric columns ({numbers})")
+        return super().plan(table)
 
     @property
     def approximate(self) -> Gaussians:
         """Lengths, means and products of cosines, and every column's histogram."""
-        return Gaussians(bins=self.bins)
+        return Gaussians(bins=self.bins, image=(self.image[0], self.image[1]) if self.image else None)
+
+
+def _listed(sides: tuple[int, ...]) -> str:
+    return ",".join(map(str, sides))

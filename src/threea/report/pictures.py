@@ -10,18 +10,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from threea import dates
 from threea.cells import Bins, Categories, Cells
+from threea.figures import Histogram
 from threea.report.words import LONG, number, percent, shown
 from threea.schema import OTHER, Column, Kind
-
-if TYPE_CHECKING:
-    from threea.framework import Histogram
 
 TOP = 12
 """How many categories are shown; the others are added up."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from threea.cells import Bins, Merged
+from threea.figures import TermsFigure
 from threea.report.pictures import between, coordinate, labels
 from threea.report.words import LONG, number, shown
 from threea.schema import Column, Schema
-
-if TYPE_CHECKING:
-    from threea.framework import TermsFigure
 
 _MIDDLE = 500.0
 _CONFIDENT = 1.96

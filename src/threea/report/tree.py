@@ -7,13 +7,10 @@ here, in pixels; the template places it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from threea.figures import TreeFigure
 from threea.report.pictures import coordinate
 from threea.report.words import LONG, percent, shown
-
-if TYPE_CHECKING:
-    from threea.framework import TreeFigure
 
 MOST = 60
 """How many edges are shown: the strongest."""

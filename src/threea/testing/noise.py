@@ -1,4 +1,4 @@
-"""For tests: noise that is silent or seeded. A release made with either is stamped `guarantee: none`."""
+"""Noise that is silent or seeded. A release made with either is stamped `guarantee: none`."""
 
 from __future__ import annotations
 

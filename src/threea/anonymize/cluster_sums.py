@@ -1,0 +1,200 @@
+"""Sums over clusters of rows: a row goes to the nearest public centroid of its class and adds to that cluster alone.
+
+A row is looked up, not computed: each column's cell has whole-number scores. Distances to whole-number centroids are
+exact in a double, so a row's cluster does not depend on its neighbours; nor do its scores.
+
+Proof: docs/proofs/cluster-sums.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.query import Answer, Exact, Rows, unmerged
+from threea.cells import AnyCells
+from threea.errors import SettingError
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+SCORE_BITS = 8
+MOST_SCORE = 1 << (SCORE_BITS + 3)
+"""Scores count 2**-SCORE_BITS; they are from -8 to 8."""
+MOST_SCORES = 1 << 20
+_UNIT = 2.0**SCORE_BITS
+_SHRINK = 1 - 2.0**-32
+"""Covers the roundings of a length computed in floating point, for up to 2**20 scores."""
+_BLOCK_NUMBERS = 1 << 22
+_MOST_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Public coordinates of a row: what its cells are looked up as, column after column.
+
+    Args:
+        cells: The columns' cells.
+        tables: For each column, a whole number per cell and coordinate. They are copied. A value without a cell has 0.
+
+    Raises:
+        SettingError: The parts do not fit one another, or a score is too large.
+    """
+
+    cells: tuple[AnyCells, ...]
+    tables: tuple[Whole, ...]
+
+    def __post_init__(self) -> None:
+        if [len(table) for table in self.tables] != [cells.size for cells in self.cells]:
+            raise SettingError("each cell needs its scores")
+        object.__setattr__(self, "tables", tuple(_whole(table) for table in self.tables))
+        if not self.cells or not 1 <= self.width <= MOST_SCORES:
+            raise SettingError(f"a row needs from 1 to {MOST_SCORES} scores")
+
+    @property
+    def width(self) -> int:
+        """How many coordinates a row has."""
+        return sum(table.shape[1] for table in self.tables)
+
+    def blocks(self, rows: Rows) -> Iterator[tuple[slice, Floats]]:
+        """Yield blocks of rows: which, and their coordinates, whole numbers that count 2**-8."""
+        width = self.width
+        # A value without a cell has number -1: the last place of the table, which holds 0.
+        looked_up = [np.vstack([table, np.zeros((1, table.shape[1]), np.int64)]) + 0.0 for table in self.tables]
+        index = [rows.index(cells) for cells in self.cells]
+        height = min(_MOST_BLOCK, max(1, _BLOCK_NUMBERS // width))
+        for start in range(0, rows.count, height):
+            block = slice(start, min(start + height, rows.count))
+            # Row by row in memory, or a length's last bit would depend on how many rows there are.
+            found, place = np.empty((block.stop - start, width)), 0
+            for table, cell in zip(looked_up, index, strict=True):
+                found[:, place : place + table.shape[1]] = table[cell[block]]
+                place += table.shape[1]
+            yield block, found
+
+
+def _whole(table: Whole) -> Whole:
+    """Return a copy that nobody changes, having checked that it holds small whole numbers."""
+    copy = np.array(table)
+    if copy.ndim != 2 or copy.dtype.kind not in "iu" or np.abs(copy.astype(np.float64)).max(initial=0.0) > MOST_SCORE:
+        raise SettingError(f"scores and centroids must be tables of whole numbers from {-MOST_SCORE} to {MOST_SCORE}")
+    copy = copy.astype(np.int64)
+    copy.setflags(write=False)
+    return copy
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ClusterSums(Exact):
+    """For each cluster, how many rows it has, and the sums of their scores.
+
+    A row is in the cluster of the nearest centroid of its class, of equally near ones in the first. It adds 1 to the
+    count and its scores to the sums; longer scores are shortened to the radius. A row without a class, or whose class
+    has no centroid, adds nothing.
+
+    Args:
+        space: The coordinates in which rows and centroids are near one another or far.
+        centroids: One row of whole numbers, in the space's units, for each cluster. They are copied.
+        classes: The class of each centroid.
+        summed: What is summed.
+        radius: The length at which scores are shortened, from 2**-20 to 2**20.
+        by: The cells that say which class a row is of; without, all rows are of class 0.
+
+    Raises:
+        SettingError: The parts do not fit one another, or a number is out of range.
+    """
+
+    space: Scores
+    centroids: Whole
+    classes: tuple[int, ...]
+    summed: Scores
+    radius: float
+    by: AnyCells | None = None
+    nonnegative = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "centroids", _whole(self.centroids))
+        if not 2.0**-20 <= self.radius <= 2.0**20:
+            raise SettingError(f"radius ({self.radius}) must be from 2**-20 to 2**20")
+        if not self.classes or self.centroids.shape != (len(self.classes), self.space.width):
+            raise SettingError(f"centroids {self.centroids.shape} must be {self.space.width} numbers for each class")
+        if not all(0 <= label < (self.by.size if self.by else 1) for label in self.classes):
+            raise SettingError(f"classes {self.classes} must be cells of the label")
+
+    @property
+    def _cells(self) -> tuple[AnyCells, ...]:
+        return (*((self.by,) if self.by else ()), *self.space.cells, *self.summed.cells)
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The label and the scored columns."""
+        return tuple(dict.fromkeys(cells.column for cells in self._cells))
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
+        """Cells say it all."""
+        return tuple(dict.fromkeys(unmerged(cells) for cells in self._cells))
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """For each cluster the count, then the sums."""
+        return (len(self.classes), 1 + self.summed.width)
+
+    @property
+    def l2(self) -> float:  # type: ignore[override]
+        """One for the count, and the radius."""
+        return math.sqrt(1 + self.radius**2)
+
+    def total(self, rows: Rows, step: float) -> Whole:
+        """Find the rows' clusters, shorten, round to whole numbers, and add up, cluster by cluster."""
+        sums = np.zeros(self.shape, np.int64)
+        cluster = self._nearest(rows)
+        one, most = self._reach(step)
+        sums[:, 0] = np.bincount(cluster + 1, minlength=len(sums) + 1)[1:] * one
+        reach = max(most - math.sqrt(self.summed.width) / 2, 0.0) * _SHRINK
+        for block, found in self.summed.blocks(rows):
+            lengths = np.sqrt((found * found).sum(axis=1))
+            # In the order of the clusters, so that each one's rows lie together.
+            order = np.argsort(cluster[block], kind="stable")
+            order = order[np.searchsorted(cluster[block][order], 0) :]
+            if len(order):
+                whole = found[order] * (reach / np.maximum(lengths, self.radius * _UNIT))[order, None]
+                present, starts = np.unique(cluster[block][order], return_index=True)
+                sums[present, 1:] += np.add.reduceat(np.rint(whole), starts, axis=0).astype(np.int64)
+        return sums.ravel()
+
+    def _nearest(self, rows: Rows) -> Whole:
+        """Return each row's cluster, -1 for none."""
+        label = rows.index(self.by) if self.by else np.zeros(rows.count, np.int64)
+        nearest = np.full(rows.count, -1, np.int64)
+        classes, centroids = np.array(self.classes), self.centroids + 0.0
+        lengths = (centroids * centroids).sum(axis=1)
+        candidates = {code: np.flatnonzero(classes == code) for code in dict.fromkeys(self.classes)}
+        for block, found in self.space.blocks(rows):
+            for code, among in candidates.items():
+                members = np.flatnonzero(label[block] == code)
+                distances = lengths[among] - 2 * (found[members] @ centroids[among].T)
+                nearest[block][members] = among[distances.argmin(axis=1)]
+        return nearest
+
+    def read(self, answer: Answer, step: float) -> tuple[Floats, Floats, float, float]:
+        """Return counts and sums, and the standard deviation of the noise on each count and on each sum.
+
+        Sums are in units of 1, which is 2**8 scores.
+
+        Args:
+            answer: What the door answered.
+            step: The grid's step.
+        """
+        one, most = self._reach(step)
+        counted, scored = one * step, max(most, 1) * step / self.radius
+        value = answer.value.reshape(self.shape)
+        return value[:, 0] / counted, value[:, 1:] / scored, answer.stddev / counted, answer.stddev / scored
+
+    def _reach(self, step: float) -> tuple[int, int]:
+        """Return what the count of a row is in whole numbers, and how long its scores may be."""
+        longest, one = math.floor(self.l2 / step), math.floor(1 / step)
+        return one, math.isqrt(longest**2 - one**2)

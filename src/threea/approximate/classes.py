@@ -1,0 +1,49 @@
+"""How many rows there are in each class, and which classes there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.accountant import Plan
+from threea.anonymize.door import PrivateTable
+from threea.anonymize.query import Count, Marginal
+from threea.approximate.denoise import grouped, proportions
+from threea.cells import Bins, Merged
+
+Floats = NDArray[np.float64]
+
+CLASSES = "rows per class"
+"""The plan's line that pays for it."""
+_NUMERIC_CLASSES = 12
+
+
+def counted_label(table: PrivateTable, plan: Plan) -> tuple[Merged | None, Floats, Floats]:
+    """Count the rows per class; a number's classes are ranges that hold about equally many."""
+    schema = table.schema
+    if schema.target is None:
+        return None, np.ones((1, 1)), table.measure(Count(), plan[CLASSES]).value.reshape(1)
+    cells = schema[schema.target].cells(64)
+    counts = table.measure(Marginal((cells,)), plan[CLASSES]).value
+    groups = tuple(range(cells.size)) if not isinstance(cells, Bins) else grouped(cells, counts, _NUMERIC_CLASSES)
+    label = Merged(cells=cells, groups=groups)
+    spread = np.zeros((label.size, cells.size))
+    for group in range(label.size):
+        inside = np.asarray(groups) == group
+        spread[group, inside] = proportions(counts[inside])
+    return label, spread, np.asarray(np.bincount(groups, weights=counts), np.float64)
+
+
+def counted_stddev(table: PrivateTable, plan: Plan) -> float:
+    """Return the noise on the number of rows per class."""
+    return table.stddev(Count(), plan[CLASSES])
+
+
+def combined(counted: Floats, stddev: float, tables: Sequence[Floats], table_stddev: float) -> Floats:
+    """Return the rows per class as all answers tell them, each by its precision."""
+    told = np.array([counted, *(counts.sum(axis=1) for counts in tables)])
+    precision = 1 / np.array([stddev**2, *(counts.shape[1] * table_stddev**2 for counts in tables)])
+    combined: Floats = np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
+    return combined

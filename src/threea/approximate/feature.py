@@ -1,0 +1,93 @@
+"""A feature given the label: noisy counts by class, denoised, and merged until cells stand out from the noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.approximate.denoise import draw, grouped, proportions, shrunk
+from threea.cells import Bins, Cells, Merged
+from threea.schema import Column
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+_FEWEST_BINS = 32
+
+
+def fine_cells(column: Column, bins: int) -> Cells:
+    """Return a column's cells, with about so many bins.
+
+    Of given edges, which lie where the rows are, every so many are kept. Evenly spaced ones must not be too few: most
+    rows may lie in a small part of the range.
+    """
+    cells = column.cells(max(bins, _FEWEST_BINS))
+    if not isinstance(cells, Bins) or not column.edges or len(cells.edges) <= bins + 1:
+        return cells
+    kept = np.unique(np.round(np.linspace(0, len(cells.edges) - 1, bins + 1)).astype(int))
+    return replace(cells, edges=tuple(cells.edges[position] for position in kept))
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature given the label.
+
+    Args:
+        cells: Its fine cells.
+        counts: Noisy counts per class and cell.
+        given: Its distribution in each class.
+        merged: Fewer cells, wide enough to stand out from the noise.
+        stddev: Of the noise on a count.
+    """
+
+    cells: Cells
+    counts: Floats
+    given: Floats
+    merged: Merged
+    stddev: float
+
+    @classmethod
+    def of(cls, cells: Cells, counts: Floats, sizes: Floats, stddev: float) -> Feature:
+        """Denoise the counts: a class that tells nothing of its own is like all others."""
+        overall = proportions(counts.sum(axis=0))
+        given = np.array(
+            [proportions(shrunk(row, size * overall, stddev)) for row, size in zip(counts, sizes, strict=True)]
+        )
+        return cls(cells, counts, given, Merged(cells=cells, groups=tuple(range(cells.size))), stddev)
+
+    def seen_again(self, counts: Floats, sizes: Floats, stddev: float) -> Feature:
+        """Put a second, independent count of the same cells together with the first, each by its precision."""
+        first, second = self.stddev**-2, stddev**-2
+        both = (first * self.counts + second * counts) / (first + second)
+        return Feature.of(self.cells, both, sizes, (first + second) ** -0.5)
+
+    def coarser(self, most: int, weight: Floats, least: float) -> Feature:
+        """Merge cells into at most `most`, about equally heavy and of at least this weight."""
+        mass = weight @ self.given
+        return replace(self, merged=Merged(cells=self.cells, groups=grouped(self.cells, mass, most, least)))
+
+    @property
+    def coarse(self) -> Floats:
+        """Its distribution over the merged cells, in each class."""
+        groups = np.asarray(self.merged.groups)
+        return np.array([np.bincount(groups, weights=row, minlength=self.merged.size) for row in self.given])
+
+    def telling(self, sizes: Floats) -> float:
+        """Return by how many standard deviations it differs more between the classes than noise and chance would."""
+        groups = np.asarray(self.merged.groups)
+        counts = np.array([np.bincount(groups, weights=row) for row in self.counts])
+        overall = np.maximum(proportions(counts.sum(axis=0)), 0.0)
+        expected = sizes[:, None] * overall
+        variance = np.bincount(groups) * self.stddev**2 + expected * (1 - expected / max(float(sizes.sum()), 1.0))
+        freedom = max((len(sizes) - 1) * (len(overall) - 1), 1)
+        return float((((counts - expected) ** 2 / variance).sum() - freedom) / math.sqrt(2 * freedom))
+
+    def refined(self, coarse: Whole, group: Whole, rng: np.random.Generator) -> Whole:
+        """Draw a fine cell for each merged one."""
+        classes, size = self.given.shape
+        inside = np.zeros((classes, self.merged.size, size))
+        inside[:, np.asarray(self.merged.groups), np.arange(size)] = self.given
+        return draw(inside.reshape(-1, size), group * self.merged.size + coarse, rng)
