@@ -91,24 +91,33 @@ def audit(
 
 
 def benchmark(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="table1, mcgen, peers or sweep.")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="table1, mcgen, peers, sweep, ablations or figures.")],
     data: Annotated[
         Path, typer.Option(metavar="DIR", envvar="THREEA_DATA", help="The folder that holds the datasets.")
     ] = Path("data"),
     datasets: Annotated[str | None, typer.Option(metavar="A,B", help="By default the table's own.")] = None,
     recipes: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="By default the table's; peers also takes names such as 'mbi MST'."),
+        typer.Option(
+            metavar="A,B",
+            help="By default the table's. With settings: clustmix:mode=published. Peers also takes 'mbi MST'.",
+        ),
     ] = None,
     epsilon: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Of every release; by default the table's.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="How many splits; by default the table's.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A .json file, TABLE.json by default; a run broken off goes on from there.")
+        Path | None,
+        typer.Option(
+            help="A .json file, TABLE.json by default; a run broken off goes on from there. Of figures, a folder."
+        ),
     ] = None,
 ) -> None:
-    """Measure recipes on public datasets: a table as JSON, Markdown and HTML."""
+    """Measure recipes on public datasets: a table as JSON, Markdown and HTML; or draw the ClustMix paper's figures."""
+    if table == "figures":
+        _draw_figures(data, out, {"datasets": datasets, "recipes": recipes, "epsilon": epsilon, "seeds": seeds})
+        return
     from threea.evaluate.benchmark import benchmark as make
 
     with _telling(f"Measuring {table}", keep=True) as tell:
@@ -126,8 +135,28 @@ def benchmark(
         terminal.say(f"  {file}")
 
 
+def _draw_figures(data: Path, out: Path | None, others: dict[str, object]) -> None:
+    from threea.evaluate.benchmark_figures import FOLDER, figures
+
+    for name, value in others.items():
+        if value is not None:
+            raise SettingError(f"{name} ({value}) cannot be chosen for figures; leave it out")
+    with _telling("Drawing figures", keep=True) as tell:
+        files = figures(FOLDER if out is None else out, data=data, progress=tell, left_out=terminal.complain)
+    for file in files:
+        terminal.say(f"  {file}")
+
+
 def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    """Split names at commas, but for those between a recipe's settings: `clustmix:mode=published,alpha=0.5`."""
+    found: list[str] = []
+    for part in (text or "").split(","):
+        within = found and ":" in found[-1] and ":" not in part and ("=" in part or part.strip().isdigit())
+        if within:
+            found[-1] += f",{part.strip()}"
+        elif part.strip():
+            found.append(part.strip())
+    return None if text is None else found
 
 
 def _cores() -> int:

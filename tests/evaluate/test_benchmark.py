@@ -223,6 +223,105 @@ def test_settings_of_every_kind_are_kept_and_shown(tmp_path: Path, monkeypatch: 
     assert page(result).sections[0].rows[-1][2] == "8"
 
 
+def test_a_recipe_can_be_named_with_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(recipes.RECIPES, "settled", Settled)
+    found = benchmark_work.named_recipe("settled: weights=1,2, bins=4 ,tree=a=b")
+    assert (found.weights, found.bins, found.tree) == ((1, 2), 4, "a=b")
+    assert benchmark_work.named_recipe("independent") == recipes.Independent()
+    published = benchmark_work.named_recipe("clustmix:mode=published,search=30")
+    assert published == recipes.ClustMix(mode="published", search=30)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("clustmix:", r"^recipe \(clustmix:\) must be a name, or like clustmix:setting=value,setting=value$"),
+        ("clustmix:published", r"^recipe \(clustmix:published\) must be a name, or like"),
+        ("clustmix:mdoe=published", r"^setting \(mdoe\) is unknown to clustmix; did you mean mode\?"),
+        ("clustmix:mode=other", r"^mode \(other\) must be proven or published$"),
+        ("clustmax:mode=published", r"^recipe \(clustmax\) is unknown; did you mean clustmix\?"),
+    ],
+)
+def test_settings_that_cannot_be_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    for table in (table1, sweep):
+        with pytest.raises(SettingError, match=message):
+            table(["toy"], [text], data=tmp_path)
+
+
+def test_a_column_has_the_name_that_it_was_given(tmp_path: Path) -> None:
+    names = ["claimed:bins=4", "claimed:bins=16", "claimed"]
+    cells = tmp_path / "cells.jsonl"
+    result = table1(["toy"], names, seeds=1, data=tmp_path, cells=cells)
+    assert [result["recipes"][name]["settings"]["bins"] for name in names] == [4, 16, 8]
+    assert set(names) <= set(page(result).sections[0].head)
+    keys = {json.loads(line)["key"] for line in cells.read_text().splitlines()}
+    assert len(keys) == 4
+    swept = sweep(["toy"], names[:2], [1.0], 1, data=tmp_path)
+    assert list(swept["lines"][0]["recipes"]) == names[:2]
+
+
+def test_no_recipe_is_as_published_unless_named_so() -> None:
+    found = benchmark_work.checked(["toy"], None, [1.0], 1)
+    assert {found[name].guarantee for name in ("clustmix", "dpmix")} == {Guarantee.PROVEN}
+    assert not [name for name in found if ":" in name]
+
+
+def paper_toy(folder: Path) -> Dataset:
+    """A table that the paper has, and no stand-in."""
+    return Dataset(**_fields(toy(folder), stands_in_for=None, published=TABLE1["adult"]))
+
+
+def test_recipes_that_make_their_own_number_of_rows_are_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(datasets.LOADERS, "toy", paper_toy)
+    published, random = "clustmix:mode=published,sigma_max=0.5", "dpmix:mode=published"
+    names = [published, random, "clustmix", "dpmix:points=20"]
+    result = table1(["toy"], names, seeds=1, data=tmp_path)
+    row = result["datasets"][0]
+    assert not [found["error"] for found in row["recipes"].values() if "error" in found]
+    assert row["recipes"]["clustmix"]["rows"] == DRAWN
+    assert row["recipes"]["dpmix:points=20"]["rows"] == 40
+    assert 2 <= row["recipes"][published]["rows"] < row["training_rows"]
+    assert [row["recipes"][name]["guarantee"] for name in names] == ["claimed", "claimed", "proven", "proven"]
+    # What it took names the guarantee, and the paper's own method stands beside the paper's figure.
+    shown = page(result)
+    assert [line[-1] for line in shown.sections[1].rows] == ["claimed", "claimed", "proven", "proven"]
+    beside = shown.sections[2]
+    assert [line[1:3] for line in beside.rows] == [[published, "claimed"], ["clustmix", "proven"]]
+    theirs = TABLE1["adult"].by_method
+    assert [line[beside.theirs] for line in beside.rows] == 2 * [f"{theirs['ClustMix']:.3f}"]
+    assert beside.rows[0][5].endswith("†")
+    assert "ClustMix here and in the paper" in markdown(result)
+    few = [name for name in names if row["recipes"][name]["rows"] < 2 * row["real"]["classifier"]["min_data_in_leaf"]]
+    assert published in few
+    assert "clustmix" not in few
+    note = next(note for note in shown.notes if note.startswith("Fewer rows than two leaves of LightGBM need:"))
+    assert [name for name in names if f"{name} on toy" in note] == few
+
+
+def test_figures_of_what_a_dataset_stands_in_for_are_not_compared(tmp_path: Path) -> None:
+    result = table1(["toy"], ["clustmix"], seeds=1, data=tmp_path)
+    assert len(page(result).sections) == 2
+
+
+def test_a_recipe_that_refuses_a_table_is_a_cell_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unlisted(folder: Path) -> Dataset:
+        other = {"kind": "categorical", "categories": ["x", "y"]}
+        columns = {"age": {"kind": "integer", "lower": 0, "upper": 99, "nullable": False}, "died": other}
+        schema, table = Schema.of(columns, target="died"), toy_table().select(["age", "died"])
+        return Dataset(**_fields(toy(folder), name="unlisted", table=table, schema=schema))
+
+    monkeypatch.setitem(datasets.LOADERS, "unlisted", unlisted)
+    result = table1(["unlisted", "toy"], ["clustmix:mode=published", "independent"], seeds=1, data=tmp_path)
+    refused, scored = (row["recipes"] for row in result["datasets"])
+    reason = "no row has a class that the schema lists"
+    assert refused["clustmix:mode=published"]["mean"] is None
+    assert reason in refused["clustmix:mode=published"]["error"]
+    assert reason in markdown(result)
+    assert scored["independent"]["mean"] is not None
+
+
 def test_without_a_public_schema_bounds_are_discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(datasets.LOADERS, "toy", lambda folder: toy(folder, schema=None))
     result = table1(["toy"], ["independent"], epsilon=8.0, seeds=1, data=tmp_path)
@@ -605,6 +704,19 @@ def test_the_command_line_takes_names_with_spaces() -> None:
     assert cli_evaluate._names(None) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("clustmix:mode=published", ["clustmix:mode=published"]),
+        ("clustmix:mode=published, search=30,auto", ["clustmix:mode=published,search=30", "auto"]),
+        ("auto,clustmix:alpha=0,dpmix:rate=0.1", ["auto", "clustmix:alpha=0", "dpmix:rate=0.1"]),
+        ("settled:weights=1,2,bins=4,mbi MST", ["settled:weights=1,2,bins=4", "mbi MST"]),
+    ],
+)
+def test_the_command_line_takes_recipes_with_settings(text: str, names: list) -> None:
+    assert cli_evaluate._names(text) == names
+
+
 def test_peers_are_named_like_recipes(tmp_path: Path, scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, others = benchmark_peers._named(["independent", "mbi mst", "dpmm MST"])
     assert (ours, list(others)) == (["independent"], ["mbi MST", "dpmm MST"])
@@ -726,7 +838,7 @@ def test_epsilon_and_seeds_reach_the_table(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("threea.evaluate.benchmark.write", lambda result, place: [])
     for name in TABLES:
         benchmark(name, data="d", out=tmp_path / "x.json", epsilon=0.5, seeds=7)
-    assert (seen["table1"]["epsilon"], seen["peers"]["epsilon"]) == (0.5, 0.5)
+    assert (seen["table1"]["epsilon"], seen["peers"]["epsilon"], seen["ablations"]["epsilon"]) == (0.5, 0.5, 0.5)
     assert (seen["mcgen"]["epsilons"], seen["sweep"]["epsilons"]) == ((0.5,), (0.5,))
     assert all(settings["seeds"] == 7 for settings in seen.values())
     assert seen["peers"]["cache"] == tmp_path / "peer-environments"
@@ -737,7 +849,7 @@ def test_epsilon_and_seeds_reach_the_table(tmp_path: Path, monkeypatch: pytest.M
     [
         (
             {"table": "tabel1"},
-            r"^table \(tabel1\) is unknown; did you mean table1\? known: table1, mcgen, peers, sweep$",
+            r"^table \(tabel1\) is unknown; did you mean table1\? known: table1, mcgen, peers, sweep, ",
         ),
         ({"datasets": ["adlut"]}, r"^dataset \(adlut\) is unknown; did you mean adult\?"),
         ({"datasets": []}, r"^datasets must name at least one"),

@@ -27,10 +27,10 @@ from nasty import arrow as nasty_table
 from threea import anonymize, codec, hospital
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.bounding import _SHRINK, BITS, integer_sum, step_of
+from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.opening import _fingerprint, open_table
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
-from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.backends import base, open_backend
 from threea.backends.memory import MemoryBackend

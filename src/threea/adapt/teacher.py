@@ -2,8 +2,8 @@
 
 It is linear in the features' merged cells. What the tree already says of the task is where it starts from, and how its
 loss curves: it is first trained on rows drawn from the tree, which costs nothing, and then corrected by a few noisy
-gradients over the private rows. Each correction is a Newton step with the tree's own curvature, as far as all gradients
-so far can be told from noise.
+gradients over the private rows. Each correction is a Newton step with the tree's own curvature, by what all gradients
+so far say together, damped by the noise that is left on their mean.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ STEP = "teacher's gradient"
 _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
 _DAMPING, _LEAST_DAMPING = 2.0, 5.0
 """How much the start is drawn to 0: in standard deviations of the noise, and at least."""
-_DEVIATIONS = np.geomspace(1e-3, 3.0, 60)
+_CAUTION = 1.5
+"""How much steps are damped, in standard deviations of the noise on the gradients' mean."""
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
 _SHOWN = 15
@@ -90,12 +91,13 @@ class Teacher:
         for _ in range(self.steps_taken):
             answer = table.measure(replace(query, weights=_all_classes(weights)), plan[STEP])
             # Wherever a gradient was taken, it tells of the same lowest point: all are averaged, seen from the start.
-            told.append([c.slope(w) for c, w in zip(curvature, weights - start, strict=True)] - answer.value)
-            blur, slopes = stddev / math.sqrt(len(told)), np.mean(told, axis=0)
-            weights = start + np.array([c.move(slope, blur) for c, slope in zip(curvature, slopes, strict=True)])
+            told.append(np.array([h @ w for h, w in zip(curvature, weights - start, strict=True)]) - answer.value)
+            blur = stddev / math.sqrt(len(told))
+            damped = [cho_factor(h + _CAUTION * blur * np.eye(width)) for h in curvature]
+            weights = start + np.array([cho_solve(*each) for each in zip(damped, np.mean(told, axis=0), strict=True)])
         calibrated, stretch = rows.calibrated(weights, cells[0].size)
         read = _centred(model, learned)
-        errors = np.array([c.errors(slope, blur, read) for c, slope in zip(curvature, slopes, strict=True)])
+        errors = np.array([blur * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
         noise = {**model.noise, STEP: stddev}
         return Taught(model, classes, learned, calibrated, self.alpha, _all_classes(stretch * errors), noise)
 
@@ -115,49 +117,6 @@ def _centred(model: TreeModel, learned: Sequence[int]) -> Floats:
         means.append(np.tile(shares / shares.sum(), (len(shares), 1)))
     matrix: Floats = np.eye(sum(map(len, means))) - block_diag(*means)
     return matrix
-
-
-@dataclass(frozen=True, slots=True)
-class _Curvature:
-    """The loss's second derivatives for one class, as if weights changed them little: a bowl.
-
-    Args:
-        values: How steep it is, direction by direction.
-        vectors: The directions.
-    """
-
-    values: Floats
-    vectors: Floats
-
-    @classmethod
-    def of(cls, matrix: Floats) -> _Curvature:
-        values, vectors = np.linalg.eigh(matrix)
-        return cls(np.maximum(values, 0.0), vectors)
-
-    def slope(self, move: Floats) -> Floats:
-        """Return by how much the gradient changes with the weights."""
-        return np.asarray(self.vectors @ (self.values * (self.vectors.T @ move)))
-
-    def trust(self, slope: Floats, blur: float) -> Floats:
-        """Return, for each direction, how far to move for a noisy slope of 1 towards the lowest point.
-
-        How far that point is from here, along a direction, is taken to be normal around 0 with one deviation for all
-        directions: the one under which the slopes seen, each with noise of deviation `blur`, are likeliest. Then flat
-        directions, of which slopes tell little but noise, are hardly moved along.
-        """
-        along = self.vectors.T @ slope
-        variances = (self.values * _DEVIATIONS[:, None]) ** 2 + blur**2
-        unlikely = (np.log(variances) + along**2 / variances).sum(axis=1)
-        deviation = _DEVIATIONS[int(np.argmin(unlikely))]
-        return np.asarray(self.values / (self.values**2 + (blur / deviation) ** 2))
-
-    def move(self, slope: Floats, blur: float) -> Floats:
-        """Return where the lowest point most likely is, seen from here."""
-        return np.asarray(self.vectors @ (self.trust(slope, blur) * (self.vectors.T @ slope)))
-
-    def errors(self, slope: Floats, blur: float, read: Floats) -> Floats:
-        """Return the standard deviation, by the noise, of what a matrix reads from such a move."""
-        return np.asarray(blur * np.linalg.norm((read @ self.vectors) * self.trust(slope, blur), axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +149,14 @@ class _OneHot:
         logits = _all_classes(np.asarray((self.cells @ weights.T.astype(np.float32)).T, np.float64))
         return softmax(logits)[-len(weights) :]
 
-    def curvature(self, weights: Floats, clip: float) -> list[_Curvature]:
+    def curvature(self, weights: Floats, clip: float) -> list[Floats]:
         """Return the loss's second derivatives, class by class; of rows that are clipped there are none.
 
         Of many classes, what they have to do with one another is left out.
         """
         chances = self.chances(weights)
         heard = chances * (1 - chances <= clip) + (1 - chances) * (chances <= clip)
-        return [_Curvature.of(self._gram(second)) for second in chances * (1 - chances) * heard]
+        return [self._gram(second) for second in chances * (1 - chances) * heard]
 
     def _gram(self, second: Floats) -> Floats:
         gram = self.cells.T @ (self.cells * (self.scale * second)[:, None].astype(np.float32))

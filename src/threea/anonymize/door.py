@@ -257,7 +257,8 @@ class PrivateTable:
     def _unproven(self) -> tuple[str, ...]:
         """Why a release made from this table could not be called proven."""
         noise = () if self._noise.secure else ("the noise was replaced by one for tests, which protects nobody",)
-        return (*self._till.exposed, *noise)
+        read = (f"{reason} reads the rows without a proof" for reason in self._till.exposed)
+        return (*read, *noise)
 
     def _apart(self, *, nonnegative: bool) -> float:
         """By how many of a unit's bounds two neighbouring tables' sums can differ, in L2."""

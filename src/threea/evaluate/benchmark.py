@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from threea.errors import SettingError
+from threea.evaluate.benchmark_ablations import ablations
 from threea.evaluate.benchmark_cells import Progress
 from threea.evaluate.benchmark_mcgen import mcgen
 from threea.evaluate.benchmark_page import html, markdown
+from threea.evaluate.benchmark_panels import picture
 from threea.evaluate.benchmark_peers import PEERS, peers
 from threea.evaluate.benchmark_sweep import sweep
 from threea.evaluate.benchmark_table1 import table1
@@ -27,6 +29,7 @@ TABLES = {
     "mcgen": "the MC-GEN paper's two scenarios: synthetic rows as a test set, and as a training set",
     "peers": "other libraries beside ours: score, distances of marginals, time and memory on one core",
     "sweep": "score by epsilon, from 0.1 to 10, with a picture",
+    "ablations": "ClustMix taken apart: by alpha, without clusters, in both modes, on data of several shapes",
 }
 """Every table by name, and what it is about."""
 
@@ -53,7 +56,8 @@ def benchmark(
         data: The folder that holds the datasets.
         out: The JSON file; the others, and the finished cells, get its name with another ending.
         datasets: Names; the table's own by default.
-        recipes: Names, for ``peers`` also of other libraries' methods; all by default, for ``sweep`` two.
+        recipes: Names, for ``peers`` also of other libraries' methods, for the others also with settings
+            (``clustmix:mode=published``); all by default, for ``sweep`` two, for ``ablations`` its own.
         epsilon: Of the releases; 1 by default, for ``mcgen`` from 0.1 to 1, for ``sweep`` from 0.1 to 10.
         seeds: How many splits; 5 by default, for ``peers`` and ``sweep`` 3.
         cache: For ``peers``: where their environments are kept.
@@ -96,6 +100,7 @@ _MAKERS: dict[str, Callable[..., dict[str, Any]]] = {
     "mcgen": mcgen,
     "peers": peers,
     "sweep": sweep,
+    "ablations": ablations,
 }
 
 
@@ -112,7 +117,7 @@ def _place(out: str | PathLike[str]) -> Path:
 
 
 def write(result: dict[str, Any], out: Path) -> list[Path]:
-    """Write a result as JSON, Markdown and HTML; each file appears whole or not at all.
+    """Write a result as JSON, Markdown and HTML, and ablations also as SVG; each appears whole or not at all.
 
     Raises:
         SettingError: It cannot be written.
@@ -122,6 +127,8 @@ def write(result: dict[str, Any], out: Path) -> list[Path]:
         ".md": markdown(result),
         ".html": html(result),
     }
+    drawn = picture(result) if result["table"] == "ablations" else None
+    texts |= {".svg": drawn} if drawn else {}
     files = []
     for suffix, text in texts.items():
         file = out.with_suffix(suffix)
@@ -136,4 +143,4 @@ def write(result: dict[str, Any], out: Path) -> list[Path]:
     return files
 
 
-__all__ = ["TABLES", "benchmark", "html", "markdown", "mcgen", "peers", "sweep", "table1", "write"]
+__all__ = ["TABLES", "ablations", "benchmark", "html", "markdown", "mcgen", "peers", "sweep", "table1", "write"]

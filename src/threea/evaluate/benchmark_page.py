@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from threea.datasets.published import METHODS
-from threea.evaluate import benchmark_chart
+from threea.evaluate import benchmark_chart, benchmark_panels
 from threea.evaluate.benchmark_chart import Chart
 from threea.evaluate.benchmark_peers import DISTANCES
 from threea.evaluate.benchmark_table1 import REAL
+from threea.evaluate.benchmark_work import too_few
+from threea.recipes import ClustMix
 
 MARKS = {"proven": "", "claimed": "†", "none": "‡"}
 LEGEND = (
@@ -45,10 +48,12 @@ class Page:
     sections: Sequence[Section]
     notes: Sequence[str]
     charts: Sequence[Chart] = ()
+    picture: str | None = None
+    """An SVG of our own making, to be placed as it is."""
 
 
 def page(result: dict[str, Any]) -> Page:
-    """Lay a result of `table1`, `mcgen`, `peers` or `sweep` out."""
+    """Lay a result of `table1`, `mcgen`, `peers`, `sweep` or `ablations` out."""
     return _LAYOUTS[result["table"]](result)
 
 
@@ -77,77 +82,10 @@ def html(result: dict[str, Any]) -> str:
     from jinja2 import Environment
 
     size = {"width": benchmark_chart.WIDTH, "height": benchmark_chart.HEIGHT}
-    return Environment(autoescape=True).from_string(_TEMPLATE).render(page=page(result), **size)
-
-
-_TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ page.title }}</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; color: #1b1f24; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; text-align: left; border-bottom: 1px solid #d6dbe1; vertical-align: top; }
-.theirs { color: #6b4a00; background: #fff8e6; }
-li { margin: .2rem 0; }
-figure { margin: 1rem 0; max-width: 60rem; }
-svg { width: 100%; height: auto; }
-svg text { font-size: 13px; fill: #1b1f24; }
-svg path { fill: none; stroke-width: 2; }
-svg .grid { stroke: #e6e9ee; stroke-width: 1; }
-svg .real { stroke: #1b1f24; stroke-dasharray: 2 4; }
-svg .dots { stroke-width: 8; stroke-linecap: round; }
-svg .whiskers { stroke-width: 1.5; }
-</style>
-</head>
-<body>
-<h1>{{ page.title }}</h1>
-{% for chart in page.charts %}
-<figure>
-<svg viewBox="0 0 {{ width }} {{ height }}" role="img" aria-label="{{ chart.summary }}">
-{% for y, text in chart.up %}<path class="grid" d="M60 {{ y }}H{{ width - 190 }}"/><text x="52" y="{{ y }}" dy="4"
- text-anchor="end">{{ text }}</text>
-{% endfor %}
-{% for x, text in chart.across %}<text x="{{ x }}" y="{{ height - 24 }}" text-anchor="middle">{{ text }}</text>
-{% endfor %}
-<text x="{{ (width - 130) / 2 }}" y="{{ height - 4 }}" text-anchor="middle">epsilon</text>
-{% if chart.real %}<path class="real" d="M60 {{ chart.real[0] }}H{{ width - 190 }}"/>
-<text x="{{ width - 178 }}" y="{{ chart.real[1] }}" dy="4">real rows</text>
-{% endif %}
-{% for curve in chart.curves %}<g stroke="{{ curve.colour }}"><path d="{{ curve.line }}"
-{%- if curve.dashes %} stroke-dasharray="{{ curve.dashes }}"{% endif %}/>
-<path class="whiskers" d="{{ curve.whiskers }}"/><path class="dots" d="{{ curve.dots }}"/></g>
-<text x="{{ width - 178 }}" y="{{ curve.height }}" dy="4" style="fill:{{ curve.colour }}">{{ curve.label }}</text>
-{% endfor %}
-</svg>
-<figcaption>{{ chart.title }}</figcaption>
-</figure>
-{% endfor %}
-{% for section in page.sections %}
-<h2>{{ section.title }}</h2>
-<div class="wide">
-<table>
-<thead><tr>{% for cell in section.head -%}
-<th scope="col"{% if section.theirs is not none and loop.index0 >= section.theirs %} class="theirs"{% endif %}>
-{{- cell }}</th>
-{%- endfor %}</tr></thead>
-<tbody>
-{% for row in section.rows %}<tr>{% for cell in row -%}
-<td{% if section.theirs is not none and loop.index0 >= section.theirs %} class="theirs"{% endif %}>{{ cell }}</td>
-{%- endfor %}</tr>
-{% endfor %}</tbody>
-</table>
-</div>
-{% endfor %}
-<ul>
-{% for note in page.notes %}<li>{{ note }}</li>
-{% endfor %}</ul>
-</body>
-</html>
-"""
+    template = resources.files("threea.evaluate").joinpath("benchmark.html.j2").read_text(encoding="utf-8")
+    return (
+        Environment(autoescape=True, keep_trailing_newline=True).from_string(template).render(page=page(result), **size)
+    )
 
 
 def _score(found: dict[str, Any], digits: int = 3) -> str:
@@ -195,8 +133,31 @@ def _table1(result: dict[str, Any]) -> Page:
         Section(
             "What it took", ["dataset", "recipe", "seconds", "synthetic rows", "epsilon accounted", "guarantee"], costs
         ),
+        *_clustmix(result),
     ]
     return Page(f"Table 1 at epsilon {result['epsilon']:g}", sections, _table1_notes(result))
+
+
+def _clustmix(result: dict[str, Any]) -> list[Section]:
+    """Set the recipe that is after the paper's own method beside its figures, if it was measured."""
+    # Figures of a dataset that another stands in for are not to be compared.
+    rows = [
+        [
+            row["dataset"],
+            name,
+            result["recipes"][name]["guarantee"],
+            _number(found.get("rows"), ","),
+            _score(row[REAL]),
+            _score(found),
+            *(_number(row["theirs"]["scores"][method], ".3f") for method in ("ClustMix", "Real")),
+        ]
+        for row in result["datasets"]
+        if row.get("theirs") and not row["stands_in_for"]
+        for name, found in row["recipes"].items()
+        if name.partition(":")[0] == ClustMix.name
+    ]
+    head = ["dataset", "recipe", "guarantee", "synthetic rows", "Real", "score", "ClustMix (theirs)", "Real (theirs)"]
+    return [Section("ClustMix here and in the paper", head, rows, theirs=6)] if rows else []
 
 
 def _named(row: dict[str, Any]) -> str:
@@ -224,6 +185,7 @@ def _table1_notes(result: dict[str, Any]) -> list[str]:
         "stand-in they are of the dataset that it stands in for, and not to be compared.",
         "Bounds: public, from the dataset's documentation, or discovered, from the release's own budget.",
         *_drawn(result),
+        *_too_few(present),
         f"Our mean distance to Real is over: {', '.join(distances['over']) or 'none'}; theirs is over their seven.",
     ]
     notes += [
@@ -240,8 +202,20 @@ def _drawn(result: dict[str, Any]) -> list[str]:
     most = result["drawn"]
     return [
         f"Drawing is free: each release draws {most['most_rows']:,} rows (at most {most['most_values']:,} values), or "
-        "as many as it was given if those are more."
+        "as many as it was given if those are more; recipes that make a number of rows of their own do not."
     ]
+
+
+def _too_few(lines: Sequence[dict[str, Any]]) -> list[str]:
+    """Name the scores that tell of the learner and not of the rows: it cannot split so few of them at all."""
+    named = [
+        f"{name} on {line['dataset']} ({found['rows']})"
+        for line in lines
+        for name, found in line["recipes"].items()
+        if too_few(found)
+    ]
+    few = "Fewer rows than two leaves of LightGBM need: it learns nothing from them, whatever they are. Not compared: "
+    return [f"{few}{'; '.join(named)}."] if named else []
 
 
 def _listed(settings: dict[str, Any] | None) -> str:
@@ -372,9 +346,93 @@ def _sweep(result: dict[str, Any]) -> Page:
     )
 
 
+def _ablations(result: dict[str, Any]) -> Page:
+    """Lay a table a dataset out: a line for each form of grouping, a column for each way to run it."""
+    head = ["recipe", "guarantee", "synthetic rows", "score", "by seed", "seconds"]
+    sections = []
+    for line in result["lines"]:
+        rows = [["trained on real rows", "", "", _score(line[REAL]), _by_seed(line[REAL]), ""]]
+        rows += [
+            [
+                name,
+                result["recipes"][name]["guarantee"],
+                _number(found.get("rows"), ","),
+                _score(found),
+                _by_seed(found),
+                _number(found["seconds"], ".1f"),
+            ]
+            for name, found in line["recipes"].items()
+        ]
+        sections.append(Section(f"{_named(line)}: {line['title']}", head, rows))
+    differences = [
+        [line["dataset"], one["series"], one["contrast"], *_difference(one), _by_seed(one)]
+        for line in result["lines"]
+        for one in line["contrasts"]
+    ]
+    sections.append(
+        Section(
+            "Differences, seed by seed", ["dataset", "mode", "of", "difference", "95% interval", "by seed"], differences
+        )
+    )
+    sections.append(_equal_rows(result))
+    notes = [
+        LEGEND,
+        f"LightGBM trained on synthetic rows, tested on held-out real ones, at epsilon {result['epsilon']:g}; AUC "
+        f"unless the title says accuracy. {result['seeds']} seeds, each a split of its own; adjacency add-remove.",
+        "alpha 1 leaves the centroids where they are, which is ClustMix without kernel inducing points (KIP); dpmix "
+        "mixes rows at random, which is ClustMix without clusters. As published and with the same sigma_max its "
+        "groups are as large as ClustMix's clusters. Proven, it makes a fixed number of rows, ClustMix as many as it "
+        "counts.",
+        "Settings that a name leaves out are the recipe's defaults.",
+        f"Differences whose interval is without 0: {result['intervals']['without_zero']} of "
+        f"{result['intervals']['taken']}. Each interval is Student's and of its difference alone: of 20 that are "
+        "nothing but chance one would be without 0.",
+        *_too_few(result["lines"]),
+        *(
+            f"{line['dataset']}: {line['rows']:,} rows, {line['features']} features, delta {line['delta']:.3g}; "
+            f"LightGBM with {_listed(line[REAL].get('classifier'))}."
+            for line in result["lines"]
+        ),
+        *(f"{one['dataset']}: {one['reason']}" for one in result["skipped"]),
+    ]
+    title = "ClustMix taken apart"
+    # What the recipes are has been said; of their settings a name says all that are not the default.
+    closing = _closing(result | {"recipes": {}})
+    return Page(title, sections, [*notes, *closing], picture=benchmark_panels.picture(result))
+
+
+def _equal_rows(result: dict[str, Any]) -> Section:
+    rows = [
+        [
+            line["dataset"],
+            found["published"],
+            f"{found['rows']:,}",
+            _score(line["recipes"][found["published"]]),
+            _score(found),
+            _by_seed(found),
+        ]
+        for line in result["lines"]
+        for found in line["equal_rows"]
+        if "rows" in found and not too_few(found)
+    ]
+    head = ["dataset", "published", "rows", "score", "proven, with as many rows", "by seed"]
+    return Section("Both modes with equally many rows", head, rows)
+
+
+def _difference(found: dict[str, Any]) -> tuple[str, str]:
+    spread = "" if found["stdev"] is None else f" ± {found['stdev']:.3f}"
+    mean = "" if found["mean"] is None else f"{found['mean']:+.3f}{spread}"
+    return mean, "" if found["interval"] is None else "{:+.3f} to {:+.3f}".format(*found["interval"])
+
+
+def _by_seed(found: dict[str, Any]) -> str:
+    return ", ".join("failed" if score is None else f"{score:.3f}" for score in found["by_seed"])
+
+
 _LAYOUTS: dict[str, Callable[[dict[str, Any]], Page]] = {
     "table1": _table1,
     "mcgen": _mcgen,
     "peers": _peers,
     "sweep": _sweep,
+    "ablations": _ablations,
 }

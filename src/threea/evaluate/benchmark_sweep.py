@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
-
-import pyarrow as pa
 
 import threea
 from threea.datasets import Dataset
 from threea.errors import SettingError
 from threea.evaluate.benchmark_cells import Cell, CellFile, Key, Progress, shown, summary
-from threea.evaluate.benchmark_work import about, checked, facts, learner_settings, loaded, released, scored, versions
+from threea.evaluate.benchmark_work import about, checked, facts, learner_settings, loaded, taught, versions
 from threea.framework import Recipe
 from threea.recipes import DEFAULT, Independent
 
@@ -37,7 +36,7 @@ def sweep(
 
     Args:
         datasets: Names; adult by default.
-        recipes: Names; `independent` and the default recipe by default.
+        recipes: Names, also with settings (`benchmark_work.named_recipe`); `independent` and the default if None.
         epsilons: Of the releases; delta is the dataset's.
         seeds: How many splits; each also seeds sampling and the classifier. Noise cannot be seeded.
         data: The folder that holds the datasets.
@@ -92,7 +91,8 @@ def _line(
         train, test = dataset.split(seed)
         for name, recipe, epsilon in jobs:
             key = _key(dataset, name, recipe, seed, epsilon)
-            cell = store.measured(key, _work(dataset, train, test, recipe, epsilon, seed))
+            work = partial(taught, dataset, train, test, recipe, epsilon=epsilon, seed=seed, learner=LEARNER)
+            cell = store.measured(key, work)
             found[name, epsilon].append(cell)
             if progress:
                 where = f", epsilon {epsilon:g}" if recipe else ""
@@ -117,19 +117,3 @@ def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon:
         own = about({name: recipe})[name]["settings"]
         settings |= {"recipe": own, "epsilon": epsilon, "delta": dataset.delta}
     return Key(dataset.name, name, seed, settings)
-
-
-def _work(
-    dataset: Dataset, train: pa.Table, test: pa.Table, recipe: Recipe | None, epsilon: float, seed: int
-) -> Callable[[], Cell]:
-    def work() -> Cell:
-        learned = train
-        made: Cell = {}
-        if recipe is not None:
-            learned, made = released(
-                dataset, train, recipe, epsilon=epsilon, delta=dataset.delta, adjacency="add-remove", seed=seed
-            )
-        figures = scored(dataset, real=train, train=learned, test=test, names=[LEARNER], seed=seed)[LEARNER]
-        return made | figures | {"score": figures[dataset.metric]}
-
-    return work

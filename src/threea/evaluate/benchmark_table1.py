@@ -50,7 +50,8 @@ def table1(
 
     Args:
         datasets: Names; the paper's, or their stand-ins, by default.
-        recipes: Names; all by default.
+        recipes: Names, also with settings (`benchmark_work.named_recipe`); every recipe with its default settings if
+            None, so that none is as published unless it is named so.
         epsilon: Of every release; delta is the dataset's.
         seeds: How many splits; each also seeds sampling and the classifier. Noise cannot be seeded.
         data: The folder that holds the datasets.
@@ -137,8 +138,8 @@ def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon:
     if recipe is not None:
         released_with = {"epsilon": epsilon, "delta": dataset.delta, "adjacency": str(adjacency)}
         settings |= {"recipe": about({name: recipe})[name]["settings"], **released_with}
-        drawn = rows_drawn(dataset.training_rows, dataset.features + 1)
-        if drawn != dataset.training_rows:
+        drawn = _drawn(recipe, dataset.training_rows, dataset.features + 1)
+        if drawn not in (None, dataset.training_rows):
             settings["drawn"] = drawn
     return Key(dataset.name, name, seed, settings)
 
@@ -164,12 +165,17 @@ def _work(
                 delta=dataset.delta,
                 adjacency=adjacency,
                 seed=seed,
-                rows=rows_drawn(train.num_rows, train.num_columns),
+                rows=_drawn(recipe, train.num_rows, train.num_columns),
             )
         figures = scored(dataset, real=train, train=learned, test=test, names=[LEARNER], seed=seed)[LEARNER]
         return made | figures | {"score": figures[dataset.metric]}
 
     return work
+
+
+def _drawn(recipe: Recipe, rows: int, columns: int) -> int | None:
+    """Return how many rows to draw; None from a recipe that makes a number of its own."""
+    return None if recipe.fixed else rows_drawn(rows, columns)
 
 
 def _distances(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

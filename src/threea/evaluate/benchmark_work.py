@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import importlib.util
+import math
 import os
 import platform
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -36,9 +38,21 @@ PACKAGES = ("numpy", "scipy", "pyarrow", "opendp", "dp-accounting", "lightgbm", 
 
 
 def checked(
-    datasets: Sequence[str], recipes: Sequence[str] | None, epsilons: Sequence[float], seeds: int
+    datasets: Sequence[str],
+    recipes: Sequence[str] | None,
+    epsilons: Sequence[float],
+    seeds: int,
+    *,
+    simulated: Collection[str] = (),
 ) -> dict[str, Recipe]:
-    """Refuse wrong names and numbers before anything runs; return the recipes by name, all of them by default.
+    """Refuse wrong names and numbers before anything runs; return the recipes by the text that names them.
+
+    Args:
+        datasets: Names.
+        recipes: What `named_recipe` reads; every recipe, with its default settings, if None.
+        epsilons: Of the releases.
+        seeds: How many.
+        simulated: Names of datasets that the table makes itself.
 
     Raises:
         SettingError: A name is unknown, or a number is out of bounds.
@@ -47,20 +61,44 @@ def checked(
     if not datasets:
         raise SettingError(f"datasets must name at least one; known: {', '.join(library.LOADERS)}")
     for name in datasets:
-        library.check(name)
+        if name not in simulated:
+            library.check(name)
     for epsilon in epsilons:
         check_epsilon(epsilon)
     if seeds < 1:
         raise SettingError(f"seeds ({seeds}) must be at least 1")
-    chosen = {name: make_recipe(name) for name in (RECIPES if recipes is None else recipes)}
+    chosen = {text: named_recipe(text) for text in (RECIPES if recipes is None else recipes)}
     for module, package in (("lightgbm", "lightgbm"), ("sklearn", "scikit-learn")):
         if importlib.util.find_spec(module) is None:
             raise MissingExtra(package, "evaluate")
     return chosen
 
 
-def loaded(names: Sequence[str], data: str | PathLike[str]) -> Iterator[tuple[str, Dataset | str]]:
-    """Yield each dataset by name, one in memory at a time, or why it cannot be read.
+def named_recipe(text: str) -> Recipe:
+    """Make a recipe from its name, which settings may follow.
+
+    Raises:
+        SettingError: No such recipe or setting, or a value that it cannot have.
+
+    Example:
+        >>> named_recipe("clustmix:mode=published,alpha=0.5").guarantee.value
+        'claimed'
+    """
+    name, colon, rest = text.partition(":")
+    settings = {}
+    # A comma may also stand within a value; the next setting's name is what ends one.
+    for part in re.split(r",(?=[^,=]*=)", rest) if colon else ():
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise SettingError(f"recipe ({text}) must be a name, or like {name}:setting=value,setting=value")
+        settings[key.strip()] = value.strip()
+    return make_recipe(name.strip(), settings)
+
+
+def loaded(
+    names: Sequence[str], data: str | PathLike[str], simulated: Mapping[str, Callable[[], Dataset]] | None = None
+) -> Iterator[tuple[str, Dataset | str]]:
+    """Yield each dataset by name, one in memory at a time, or why it cannot be read; some may be made and not read.
 
     Raises:
         InputError: None of them can be read.
@@ -69,7 +107,7 @@ def loaded(names: Sequence[str], data: str | PathLike[str]) -> Iterator[tuple[st
     for name in names:
         found: Dataset | str
         try:
-            found = library.load(name, data)
+            found = simulated[name]() if simulated and name in simulated else library.load(name, data)
         except InputError as error:
             failures.append(error)
             if len(failures) == len(names):
@@ -158,9 +196,35 @@ def scored(
     }
 
 
+def taught(
+    dataset: Dataset,
+    train: pa.Table,
+    test: pa.Table,
+    recipe: Recipe | None,
+    *,
+    epsilon: float,
+    seed: int,
+    learner: str,
+    rows: int | None = None,
+) -> Cell:
+    """Score a learner that is trained on a recipe's rows, as many as it makes unasked, or on the real ones if None."""
+    learned, made = train, Cell()
+    if recipe is not None:
+        learned, made = released(
+            dataset, train, recipe, epsilon=epsilon, delta=dataset.delta, adjacency="add-remove", seed=seed, rows=rows
+        )
+    figures = scored(dataset, real=train, train=learned, test=test, names=[learner], seed=seed)[learner]
+    return made | figures | {"score": figures[dataset.metric]}
+
+
 def learner_settings(*names: str) -> dict[str, Any]:
     """Return the learners' settings, those for rare classes included: a cell is as good as what it was scored with."""
     return {name: [learners.SETTINGS[name], learners.RARE.get(name)] for name in names}
+
+
+def too_few(found: Mapping[str, Any]) -> bool:
+    """Return whether a `benchmark_cells.summary` is of fewer rows than LightGBM can split, whatever they are."""
+    return bool(found.get("rows", math.inf) < 2 * found.get("classifier", {}).get("min_data_in_leaf", 0))
 
 
 def about(recipes: dict[str, Recipe]) -> dict[str, Any]:

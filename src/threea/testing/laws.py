@@ -325,7 +325,8 @@ def earns_nothing_after_exposure(recipe: Recipe) -> None:
     table.expose("a look at the rows")
     release = recipe.run(table)
     hold(release.guarantee is Guarantee.NONE, f"guarantee is {release.guarantee}")
-    hold("a look at the rows" in release.certificate().assumptions, "the certificate does not tell of the exposure")
+    told = release.certificate().assumptions
+    hold(any("a look at the rows" in line for line in told), "the certificate does not tell of the exposure")
 
 
 LAWS: tuple[Callable[[Recipe], None], ...] = (

@@ -1,0 +1,229 @@
+"""How much ClustMix gives away in each mode: neighbouring tables on which one row moves a whole group of others.
+
+As many rows as a cluster needs are at 0, as many at 1, and a small group is in the middle, half of it a hair to the
+left, half a hair to the right. One further row at 0.4 or at 0.6 makes the cluster it joins a little wider, and the
+whole middle group follows it. The claim reckons with one row that changes sides, not with many.
+
+With `python -m benchmarks.published_leaks picture` the picture is drawn again from the file.
+"""
+
+import dataclasses
+import json
+import math
+import multiprocessing
+import secrets
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from threea.anonymize.ledger import Ledger
+from threea.anonymize.noise import Noise, SecureNoise
+from threea.anonymize.opening import open_table
+from threea.anonymize.till import Till
+from threea.backends import open_backend
+from threea.budget import Budget, mu_from
+from threea.evaluate.audit import audit
+from threea.evaluate.audit_answers import AuditedTable, Sides, Tape
+from threea.evaluate.audit_bounds import INTERVALS, direct_bound, gaussian_bound
+from threea.evaluate.audit_pairs import middle_group
+from threea.recipes import ClustMix
+from threea.schema import Schema
+
+BUDGET = Budget(1.0, 1e-5, "replace")
+SCHEMA = Schema.of(
+    {
+        "amount": {"kind": "real", "lower": 0.0, "upper": 1.0, "nullable": False},
+        "label": {"kind": "categorical", "categories": ["all"], "nullable": False},
+    },
+    target="label",
+)
+MIDDLE, APART = 40, 0.0005
+"""How many rows are in the middle group, and how far its halves are from 0.5."""
+FURTHER = (0.4, 0.6)
+"""Where the one row is in which the tables differ."""
+SIGMA_MAX = {"test": 0.001, "benchmark": 0.0005}
+"""With less noise on a mean, clusters are larger; the first centroids then are more often at both ends."""
+MODES = ("published", "proven")
+STATISTICS = ("mean", "answers")
+"""The mean of the released amounts, and the log-likelihood ratio of all answers that were paid for."""
+CONFIDENCE = 0.95
+TRIALS, DEFAULT_TRIALS, WORKERS, BINS = {"published": 8000, "proven": 2000}, 2000, 2, 60
+COLOURS = ("#0072b2", "#d55e00")
+"""Told apart by any eye; lines are dashed, too."""
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "published-leaks.svg"
+
+
+def recipe(mode: str, sigma_max: float) -> ClustMix:
+    """Return ClustMix in one of its modes; both scale the amounts by bounds that all tables share."""
+    return ClustMix(mode=mode, sigma_max=sigma_max, scaling="minmax")
+
+
+def least(sigma_max: float, columns: int = 1, classes: int = 1) -> int:
+    """Return how many rows a cluster of the published mode needs."""
+    return math.ceil(math.sqrt(columns * classes) / mu_from(BUDGET.epsilon, BUDGET.delta) / sigma_max)
+
+
+def neighbours(size: int) -> tuple[pa.Table, pa.Table]:
+    """Return two tables that differ in one row."""
+    middle = [0.5 - APART, 0.5 + APART] * (MIDDLE // 2)
+    both = [[0.0] * size + middle + [1.0] * size + [place] for place in FURTHER]
+    left, right = (pa.table({"amount": amounts, "label": ["all"] * len(amounts)}) for amounts in both)
+    return left, right
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """Some runs of one mode on one of the tables."""
+
+    mode: str
+    sigma_max: float
+    side: int
+    numbers: range
+    noise: type[Any] | None = None
+    """For tests: made anew with each run's number, so that runs are the same each time."""
+
+    def run(self) -> list[tuple[float, float]]:
+        """Return the statistics of each run."""
+        tables = neighbours(least(self.sigma_max))
+        sides = Sides((open_backend(tables[0])[0], open_backend(tables[1])[0]))
+        opened = open_table(tables[self.side], budget=BUDGET, schema=SCHEMA, accept_unproven=True)
+        with Ledger() as ledger:
+            return [self._run(number, opened, sides, ledger) for number in self.numbers]
+
+    def _run(self, number: int, opened: Any, sides: Sides, ledger: Ledger) -> tuple[float, float]:
+        name, tape = f"run {number}", Tape()
+        ledger.register(name, lambda key: name)
+        table = AuditedTable.beside(opened, Till(BUDGET, ledger, name), secrets.token_bytes(32), sides, tape)
+        # The two tables must not share their noise, or they would be told apart without any.
+        noise: Noise = SecureNoise() if self.noise is None else self.noise(2 * number + self.side)
+        table._noise = noise
+        release = recipe(self.mode, self.sigma_max).run(table, seed=2 * number + self.side)
+        assert tape.gaussian == (self.mode == "proven")
+        return float(np.mean(release.table["amount"].to_numpy())), tape.ratio
+
+
+def collected(jobs: list[Job], workers: int = 1) -> np.ndarray:
+    """Run jobs and return an array of side, run, statistic."""
+    if workers == 1:
+        found = [job.run() for job in jobs]
+    else:
+        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            found = list(pool.map(Job.run, jobs))
+    sides = [
+        [run for job, runs in zip(jobs, found, strict=True) if job.side == side for run in runs] for side in (0, 1)
+    ]
+    return np.array(sides)
+
+
+def jobs(mode: str, sigma_max: float, trials: int, noise: type[Any] | None = None, batch: int = 100) -> list[Job]:
+    """Return the work of an audit of one mode, in parts."""
+    starts = range(0, trials, batch)
+    return [
+        Job(mode, sigma_max, side, range(start, min(start + batch, trials)), noise)
+        for side in (0, 1)
+        for start in starts
+    ]
+
+
+def bounds(mode: str, runs: np.ndarray, confidence: float) -> dict[str, Any]:
+    """Bound epsilon from below by each statistic; with this confidence all of them hold together."""
+    names = STATISTICS if mode == "proven" else STATISTICS[:1]
+    alpha = (1 - confidence) / (INTERVALS * len(names))
+    found = {}
+    for place, name in enumerate(names):
+        left, right = runs[0, :, place], runs[1, :, place]
+        direct = direct_bound(left, right, delta=BUDGET.delta, alpha=alpha)
+        found[name] = {"direct": dataclasses.asdict(direct)}
+        # Only what was paid for as Gaussian noise claims to have a Gaussian trade-off curve.
+        if mode == "proven":
+            gaussian = gaussian_bound(left, right, delta=BUDGET.delta, alpha=alpha)
+            found[name]["gaussian"] = dataclasses.asdict(gaussian)
+    return {"epsilon": max(one["epsilon"] for each in found.values() for one in each.values()), "by": found}
+
+
+def measured(mode: str) -> dict[str, Any]:
+    """Audit one mode."""
+    sigma_max = SIGMA_MAX["benchmark"]
+    runs = collected(jobs(mode, sigma_max, TRIALS[mode]), WORKERS)
+    means = runs[:, :, 0]
+    edges = np.linspace(means.min(), means.max(), BINS + 1)
+    return {
+        "trials": TRIALS[mode],
+        **bounds(mode, runs, CONFIDENCE),
+        "histogram": {"edges": edges.tolist(), "counts": [np.histogram(side, edges)[0].tolist() for side in means]},
+    }
+
+
+def with_default_settings() -> dict[str, Any]:
+    """Audit the published mode as it is set by default, on the tables that every audit uses."""
+    default = ClustMix(mode="published")
+    size = least(default.sigma_max, columns=2, classes=3)
+    found = audit(
+        default,
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
+        adjacency=BUDGET.adjacency,
+        trials=DEFAULT_TRIALS,
+        confidence=CONFIDENCE,
+        pairs=[middle_group(size)],
+        statistics=["trained"],
+        workers=WORKERS,
+    )
+    return {"size": size, "trials": DEFAULT_TRIALS, "epsilon": found["lower_bound"], "bounds": found["bounds"]}
+
+
+def draw(results: dict[str, Any]) -> None:
+    """Draw how the released mean is distributed on both tables, in both modes."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    import matplotlib.pyplot as plt
+
+    mpl.rcParams.update({"svg.hashsalt": "threea", "svg.fonttype": "none", "font.family": "sans-serif"})
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    for axis, mode in zip(axes, MODES, strict=True):
+        found = results[mode]
+        edges = np.array(found["histogram"]["edges"])
+        for place, counts in enumerate(found["histogram"]["counts"]):
+            share, colour = np.array(counts) / found["trials"], COLOURS[place]
+            label = f"the one row at {FURTHER[place]}"
+            axis.stairs(share, edges, fill=True, color=colour, alpha=0.4)
+            axis.stairs(share, edges, color=colour, linewidth=1.6, linestyle=("-", "--")[place], label=label)
+        claimed, least_epsilon = results["settings"]["claimed"]["epsilon"], found["epsilon"]
+        axis.set_title(f"{mode}\nclaimed epsilon {claimed:g}, measured: at least {least_epsilon:.2f}", fontsize=11)
+        axis.set_xlabel("mean of the released amounts")
+        axis.set_ylabel("share of the runs")
+        axis.set_ylim(0, 1.35 * axis.dataLim.y1)
+        axis.ticklabel_format(useOffset=False)
+        axis.locator_params(axis="x", nbins=6)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(frameon=False, loc="upper right", fontsize=9)
+    figure.savefig(PICTURE, metadata={"Date": None, "Title": "What one row does to a release, in both modes"})
+    plt.close(figure)
+
+
+def main() -> None:
+    """Audit both modes and draw what came out."""
+    from benchmarks.record import RESULTS, record
+
+    settings = {
+        "claimed": dataclasses.asdict(BUDGET),
+        "sigma_max": SIGMA_MAX["benchmark"],
+        "rows_at_each_end": least(SIGMA_MAX["benchmark"]),
+        "rows_in_the_middle": MIDDLE,
+        "apart": APART,
+        "further_row": FURTHER,
+        "confidence": CONFIDENCE,
+    }
+    if "picture" not in sys.argv[1:]:
+        results: dict[str, Any] = {mode: measured(mode) for mode in MODES}
+        record("published-leaks", settings, {"settings": settings, **results, "default": with_default_settings()})
+    draw(json.loads((RESULTS / "published-leaks.json").read_text())["results"])
+
+
+if __name__ == "__main__":
+    main()
