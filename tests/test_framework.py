@@ -15,7 +15,7 @@ import pytest
 import threea
 from threea import hospital
 from threea.adapt.teacher import Taught
-from threea.approximate.label_tree import RARE
+from threea.approximate.classes import RARE
 from threea.budget import Budget
 from threea.figures import TermsFigure, TreeFigure
 from threea.framework import Release

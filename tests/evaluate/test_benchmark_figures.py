@@ -60,10 +60,9 @@ def test_digits_are_drawn_where_the_data_folder_has_them(small, tmp_path, monkey
     monkeypatch.setattr(benchmark_figures, "digit_recipes", lambda: {"independent": Independent(bins=2)})
     plot, drawn = benchmark_figures._matplotlib(), []
     figure = benchmark_figures.figure3(plot, benchmark_figures.datasets.load("mnist", tmp_path), drawn.append)
-    assert [axis.get_ylabel() for axis in figure.axes[::10]] == ["real", "independent\nepsilon 1"]
+    assert [axis.get_ylabel() for axis in figure.axes[::10]] == ["independent\nepsilon 1"]
     assert drawn == ["digits by independent at epsilon 1"]
-    # Of the private digits the very first of each class is shown.
-    assert (figure.axes[3].images[0].get_array()[6:9] == 255).all()
+    assert len(figure.axes) == 10, "no line of private digits"
     for number in (1, 2, 3):
         monkeypatch.setattr(benchmark_figures, f"figure{number}", lambda plot, *more: plot.figure())
     plot.close(figure)

@@ -33,8 +33,8 @@ STEP = "teacher's gradient"
 _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
 _DAMPING, _LEAST_DAMPING = 2.0, 5.0
 """How much the start is drawn to 0: in standard deviations of the noise, and at least."""
-_CAUTION = 1.5
-"""How much steps are damped, in standard deviations of the noise on the gradients' mean."""
+_OFF = 0.18
+"""About how far a weight is taken to be off at the start."""
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
 _SHOWN = 15
@@ -93,13 +93,23 @@ class Teacher:
             # Wherever a gradient was taken, it tells of the same lowest point: all are averaged, seen from the start.
             told.append(np.array([h @ w for h, w in zip(curvature, weights - start, strict=True)]) - answer.value)
             blur = stddev / math.sqrt(len(told))
-            damped = [cho_factor(h + _CAUTION * blur * np.eye(width)) for h in curvature]
+            damped = [cho_factor(h + _damping(h, blur) * np.eye(width)) for h in curvature]
             weights = start + np.array([cho_solve(*each) for each in zip(damped, np.mean(told, axis=0), strict=True)])
         calibrated, stretch = rows.calibrated(weights, cells[0].size)
         read = _centred(model, learned)
         errors = np.array([blur * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
         noise = {**model.noise, STEP: stddev}
         return Taught(model, classes, learned, calibrated, self.alpha, _all_classes(stretch * errors), noise)
+
+
+def _damping(curvature: Floats, blur: float) -> float:
+    """Return what to damp a step by.
+
+    Against noise of deviation `blur`, and weights that are off by `_OFF`, the best step is ``h / (h² + (blur / _OFF)²)``
+    times the gradient where the loss curves by `h`. Damping gives ``1 / (h + damping)``; the two agree at a usual `h`.
+    """
+    usual = float(np.trace(curvature)) / len(curvature)
+    return float((blur / _OFF) ** 2 / max(usual, 1e-9)) + 1e-6
 
 
 def _telling(model: TreeModel) -> tuple[int, ...]:

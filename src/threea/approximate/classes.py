@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 
 CLASSES = "rows per class"
 """The plan's line that pays for it."""
+RARE = 20.0
+"""Classes count as at most this many times the rarest one, where cells are chosen and teachers taught."""
 _NUMERIC_CLASSES = 12
 
 
@@ -47,3 +49,9 @@ def combined(counted: Floats, stddev: float, tables: Sequence[Floats], table_std
     precision = 1 / np.array([stddev**2, *(counts.shape[1] * table_stddev**2 for counts in tables)])
     combined: Floats = np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
     return combined
+
+
+def balanced(sizes: Floats, stddev: float) -> Floats:
+    """Return rows per class, none counted as more than `RARE` times the rarest that stands out from the noise."""
+    seen = sizes[sizes > 3 * stddev]
+    return np.minimum(sizes, RARE * seen.min()) if len(seen) else np.maximum(sizes, 1.0)

@@ -19,7 +19,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Pure
 from threea.anonymize.query import Marginal, Stack
 from threea.anonymize.scores import Gaps
-from threea.approximate.classes import CLASSES, combined, counted_label, counted_stddev
+from threea.approximate.classes import CLASSES, balanced, combined, counted_label, counted_stddev
 from threea.approximate.denoise import draw, fitted, proportions
 from threea.approximate.feature import Feature, fine_cells
 from threea.cells import Bins, Merged
@@ -30,10 +30,8 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 FEATURES, EDGES, PAIRS = "features given the label", "tree edges", "pairs given the label"
-RARE = 20.0
-"""Classes count as at most this many times the rarest one, where cells are chosen and teachers taught."""
 _MOST_PAIR_CELLS = 1 << 24
-_FEWEST_PAIR_CELLS = 5
+_FEWEST_PAIR_CELLS = 6
 """With fewer cells a feature, pairs tell too little for what they cost."""
 _AGAIN, _FEWEST_AGAIN, _CELLS_AGAIN = 8.0, 16, 6
 """Then features so many standard deviations clear of noise, and at least so many, are looked at again, in so many cells
@@ -74,7 +72,8 @@ class LabelTree:
         given = (label,) if label else ()
         asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
         stddev = table.stddev(asked, plan[FEATURES])
-        bins = int(np.clip(counted.sum() / (10 * stddev), 8, 256))
+        effective = balanced(counted, counted_stddev(table, plan)).sum()
+        bins = int(np.clip(effective / (20 * stddev), 8, 256))
         cells = tuple(fine_cells(column, bins) for column in schema.features)
         answer = table.measure(Stack(tuple(Marginal((*given, c)) for c in cells)), plan[FEATURES])
         tables = [part.value.reshape(len(counted), -1) for part in answer.parts]
@@ -199,8 +198,7 @@ class TreeModel:
     @property
     def balanced(self) -> Floats:
         """Rows per class, none counted as more than `RARE` times the rarest that stands out from the noise."""
-        seen = self.sizes[self.sizes > 3 * self.stddev]
-        return np.minimum(self.sizes, RARE * seen.min()) if len(seen) else np.maximum(self.sizes, 1.0)
+        return balanced(self.sizes, self.stddev)
 
     @property
     def effective_rows(self) -> float:

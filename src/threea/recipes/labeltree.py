@@ -21,13 +21,13 @@ class LabelTreeRecipe(Recipe):
 
     Example:
         >>> LabelTreeRecipe(alpha=0.5)
-        LabelTreeRecipe(alpha=0.5, teacher=0.6)
+        LabelTreeRecipe(alpha=0.5, teacher=0.5)
     """
 
     name: ClassVar[str] = "labeltree"
     summary: ClassVar[str] = "a tree of features given the label, and a private teacher that labels its rows"
     alpha: float = 0.0
-    teacher: float = 0.6
+    teacher: float = 0.5
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha <= 1:
