@@ -8,7 +8,8 @@ from threea import codec
 from threea.anonymize.accountant import Plan
 from threea.anonymize.opening import open_table
 from threea.anonymize.query import Answer
-from threea.approximate.gaussians import HISTOGRAMS, PRODUCTS, Gaussians, _covariances, _spiked
+from threea.approximate.gaussians import HISTOGRAMS, PRODUCTS, Gaussians
+from threea.approximate.moments import _spiked, covariances
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
 from threea.schema import Schema
@@ -179,7 +180,7 @@ def test_covariances_have_no_negative_eigenvalues():
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 50, (3, 20, 20))
     sizes = np.array([10.0, 50.0, 2.0])
-    found = _covariances(noise + noise.transpose(0, 2, 1), 1.0, rng.normal(size=(3, 20)), sizes, sizes)
+    found = covariances(noise + noise.transpose(0, 2, 1), 1.0, rng.normal(size=(3, 20)), sizes, sizes)
     assert np.linalg.eigvalsh(found).min() > -1e-9 * np.abs(found).max()
 
 
@@ -200,7 +201,7 @@ def test_classes_share_a_covariance_where_there_are_many():
 def test_every_step_is_charged_and_weighed():
     _, schema, *_ = two_classes(1)
     weights = {step.name: step.weight for step in Gaussians().steps(schema)}
-    assert len(weights) == 5
+    assert len(weights) == 6
     assert weights[PRODUCTS] > weights[HISTOGRAMS]
 
 

@@ -105,8 +105,8 @@ class Teacher:
 def _damping(curvature: Floats, blur: float) -> float:
     """Return what to damp a step by.
 
-    Against noise of deviation `blur`, and weights that are off by `_OFF`, the best step is ``h / (h² + (blur / _OFF)²)``
-    times the gradient where the loss curves by `h`. Damping gives ``1 / (h + damping)``; the two agree at a usual `h`.
+    Against noise of deviation `blur`, and weights that are off by `_OFF`, the best step where the loss curves by `h` is
+    ``h / (h² + (blur / _OFF)²)`` times the gradient. A damped one is ``1 / (h + damping)``: the same at a usual `h`.
     """
     usual = float(np.trace(curvature)) / len(curvature)
     return float((blur / _OFF) ** 2 / max(usual, 1e-9)) + 1e-6

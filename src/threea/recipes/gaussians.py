@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from threea.anonymize.accountant import Plan
-from threea.anonymize.door import PrivateTable
 from threea.approximate.gaussians import Gaussians
 from threea.errors import SettingError
 from threea.framework import Recipe
@@ -35,13 +32,6 @@ class GaussiansRecipe(Recipe):
         if self.image and (len(self.image) != 2 or min(self.image) < 1):
             raise SettingError(f"image ({_listed(self.image)}) must be a height and a width, such as 28,28")
         Gaussians(bins=self.bins)
-
-    def plan(self, table: PrivateTable) -> Plan:
-        """Price everything; refuse an image of another size than the table's rows before anything is asked."""
-        numbers = sum(column.kind.numeric for column in table.schema.features)
-        if self.image and math.prod(self.image) != numbers:
-            raise SettingError(f"image ({_listed(self.image)}) must have as many pixels as numeric columns ({numbers})")
-        return super().plan(table)
 
     @property
     def approximate(self) -> Gaussians:

@@ -1,0 +1,79 @@
+"""Noisy moments of many coordinates, denoised: all of it post-processing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.query import Answer
+
+Floats = NDArray[np.float64]
+
+_TOGETHER = 40
+"""Class means are shrunk in groups of so many coordinates of like energy."""
+
+
+def denoised(answer: Answer) -> Floats:
+    """Return counts with those that noise alone explains set to 0, unless nothing would be left."""
+    kept = np.where(answer.value > 2 * answer.stddev, answer.value, 0.0)
+    return kept if kept.any() else np.maximum(answer.value, 0.0)
+
+
+def smooth(energies: Floats, stddev: float) -> Floats:
+    """Return energies of cosines; weak ones are averaged with their neighbours."""
+    width = min(9, len(energies) // 2 * 2 - 1) if len(energies) > 2 else 1
+    padded = np.pad(energies, width // 2, mode="edge")
+    near = np.convolve(padded, np.full(width, 1 / width), "valid")
+    return np.where(energies > 3 * stddev, energies, np.maximum(near, 0.0))
+
+
+def shrunk_means(means: Floats, stddevs: Floats, sizes: Floats, energies: Floats) -> Floats:
+    """Draw the classes' means towards their common mean, as far as noise explains the difference (James and Stein)."""
+    share = sizes / sizes.sum()
+    common = share @ means
+    apart = means - common
+    groups = np.array_split(np.argsort(-energies, kind="stable"), max(1, len(energies) // _TOGETHER))
+    for place, stddev in enumerate(stddevs):
+        noise = stddev**2 * max(1 - share[place], 0.0)
+        for group in groups:
+            power = float((apart[place, group] ** 2).sum())
+            apart[place, group] *= max(0.0, 1 - noise * max(len(group) - 2, 1) / power) if power > 0 else 0.0
+    found: Floats = common + apart
+    return found
+
+
+def covariances(products: Floats, stddev: float, means: Floats, sizes: Floats, classes: Floats) -> Floats:
+    """Return covariances: the pooled one, and what noise does not explain of each class's difference from it."""
+    rows = float(sizes.sum())
+    pooled = products.sum(axis=0) / rows - np.einsum("c,ci,cj->ij", classes / rows, means, means)
+    common = _spiked(pooled, stddev * math.sqrt(len(sizes)) / rows)
+    if len(sizes) == 1:
+        return _positive(common)[None]
+    found = []
+    for product, mean, size in zip(products, means, sizes, strict=True):
+        difference = product / size - np.outer(mean, mean) - pooled
+        noise = stddev * math.sqrt(max(1 / size**2 - 2 / (size * rows) + len(sizes) / rows**2, 0.0))
+        found.append(_positive(common + _spiked(difference, noise)))
+    return np.array(found)
+
+
+def _spiked(matrix: Floats, stddev: float) -> Floats:
+    """Shrink the eigenvalues of a symmetric matrix under symmetric noise; those that noise explains become 0.
+
+    Reference:
+        Donoho, Gavish and Johnstone 2018, Optimal shrinkage of eigenvalues; Benaych-Georges and Nadakuditi 2011.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    edge = 2 * stddev * math.sqrt(len(matrix))
+    kept = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
+    found: Floats = (vectors * kept) @ vectors.T
+    return found
+
+
+def _positive(matrix: Floats) -> Floats:
+    """Return the nearest matrix without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(matrix)
+    found: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return found
