@@ -103,14 +103,18 @@ class Plan:
         thresholds = sum(step.count for step in steps if step.kind is Threshold)
         delta = THRESHOLD_SHARE * budget.delta / thresholds if thresholds else 0.0
 
-        low, high, mu = 0.0, math.inf, budget.mu
+        low, high, mu, growth = 0.0, math.inf, budget.mu, 1.0
+        before: tuple[float, float] | None = None
         while high - low > 1e-3 * low:
             cost = epsilon_of(_price(steps, mu, delta), budget.delta, budget.adjacency)
             low, high = (mu, high) if cost <= budget.epsilon else (low, mu)
             if _USED * budget.epsilon <= cost <= budget.epsilon:
                 break
-            # Epsilon grows about as mu does: a guess from the last cost is soon near, halving is sure.
-            guess = mu * (1 + _USED) / 2 * budget.epsilon / cost if cost else 2 * mu
+            # Epsilon grows as a power of mu, the last two costs say which: a guess by it is soon near, halving is sure.
+            if before and 0 < cost != before[1] < math.inf and cost < math.inf:
+                growth = max(math.log(cost / before[1]) / math.log(mu / before[0]), 0.1)
+            before = (mu, cost) if 0 < cost < math.inf else None
+            guess = mu * ((1 + _USED) / 2 * budget.epsilon / cost) ** (1 / growth) if before else math.inf
             sure = (low + high) / 2 if high < math.inf else 2 * mu
             mu = guess if low * (1 + 1e-4) < guess < high * (1 - 1e-4) else sure
         return cls(budget, _price(steps, low, delta), recipe)
