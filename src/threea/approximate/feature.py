@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _FEWEST_BINS = 32
+_UNSEEN, _MOST_UNSEEN = 0.5, 0.02
+"""Missing numbers are drawn at least as often as this many standard deviations of the noise, up to this share of rows."""
 
 
 def fine_cells(column: Column, bins: int) -> Cells:
@@ -56,6 +58,11 @@ class Feature:
         given = np.array(
             [proportions(shrunk(row, size * overall, stddev)) for row, size in zip(counts, sizes, strict=True)]
         )
+        if isinstance(cells, Bins) and cells.missing:
+            # Noise may hide that numbers are missing. A learner that never sees one missing takes the next for a number.
+            least = min(_UNSEEN * stddev / max(float(sizes.sum()), 1.0), _MOST_UNSEEN)
+            given[:, -1] = np.maximum(given[:, -1], least)
+            given /= given.sum(axis=1, keepdims=True)
         return cls(cells, counts, given, Merged(cells=cells, groups=tuple(range(cells.size))), stddev)
 
     def seen_again(self, counts: Floats, sizes: Floats, stddev: float) -> Feature:
