@@ -17,7 +17,7 @@ Whole = NDArray[np.int64]
 
 _FEWEST_BINS = 32
 _UNSEEN, _MOST_UNSEEN = 0.5, 0.02
-"""Missing numbers are drawn at least as often as this many standard deviations of the noise, up to this share of rows."""
+"""Missing numbers are drawn at least as often as so many standard deviations of the noise, up to this share of rows."""
 
 
 def fine_cells(column: Column, bins: int) -> Cells:
@@ -59,7 +59,7 @@ class Feature:
             [proportions(shrunk(row, size * overall, stddev)) for row, size in zip(counts, sizes, strict=True)]
         )
         if isinstance(cells, Bins) and cells.missing:
-            # Noise may hide that numbers are missing. A learner that never sees one missing takes the next for a number.
+            # Noise may hide that numbers are missing; a learner that never saw that takes a missing one for a 0.
             least = min(_UNSEEN * stddev / max(float(sizes.sum()), 1.0), _MOST_UNSEEN)
             given[:, -1] = np.maximum(given[:, -1], least)
             given /= given.sum(axis=1, keepdims=True)
