@@ -43,12 +43,20 @@ def counted_stddev(table: PrivateTable, plan: Plan) -> float:
     return table.stddev(Count(), plan[CLASSES])
 
 
-def combined(counted: Floats, stddev: float, tables: Sequence[Floats], table_stddev: float) -> Floats:
-    """Return the rows per class as all answers tell them, each by its precision."""
+def combined(
+    label: Merged | None, counted: Floats, stddev: float, tables: Sequence[Floats], table_stddev: float
+) -> Floats:
+    """Return the rows per class as all answers tell them, each by its precision.
+
+    Listed classes that noise alone explains have none, but for the two largest: a handful of rows of a class that does
+    not exist can throw a learner off.
+    """
     told = np.array([counted, *(counts.sum(axis=1) for counts in tables)])
     precision = 1 / np.array([stddev**2, *(counts.shape[1] * table_stddev**2 for counts in tables)])
-    combined: Floats = np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
-    return combined
+    sizes: Floats = np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
+    if label is None or isinstance(label.cells, Bins) or len(sizes) < 2:
+        return sizes
+    return np.where(sizes >= min(3 / np.sqrt(precision.sum()), np.sort(sizes)[-2]), sizes, 0.0)
 
 
 def balanced(sizes: Floats, stddev: float) -> Floats:

@@ -77,7 +77,7 @@ class LabelTree:
         cells = tuple(fine_cells(column, bins) for column in schema.features)
         answer = table.measure(Stack(tuple(Marginal((*given, c)) for c in cells)), plan[FEATURES])
         tables = [part.value.reshape(len(counted), -1) for part in answer.parts]
-        sizes = combined(counted, counted_stddev(table, plan), tables, stddev)
+        sizes = combined(label, counted, counted_stddev(table, plan), tables, stddev)
         features = tuple(Feature.of(c, counts, sizes, stddev) for c, counts in zip(cells, tables, strict=True))
         noise = {CLASSES: counted_stddev(table, plan), FEATURES: stddev}
         model = TreeModel(label, spread, sizes, features, (), stddev, noise)

@@ -115,9 +115,9 @@ def _base(table: PrivateTable, plan: Plan) -> TreeModel:
     noise = {CLASSES: blur, HISTOGRAMS: stddev}
     tables = [_smoothed(each, part, rows) for each, part in zip(cells, answer.parts, strict=True)]
     if apart:
-        sizes = combined(counted, blur, tables, stddev)
+        sizes = combined(label, counted, blur, tables, stddev)
     else:
-        sizes = np.maximum(counted, 0.0)
+        sizes = combined(label, counted, blur, (), stddev)
         # Every class has its share of a histogram, and of its noise: they add up to what was measured.
         tables = [np.outer(proportions(counted), counts) for counts in tables]
         stddev /= math.sqrt(len(counted))
