@@ -158,3 +158,17 @@ def test_where_rows_are_few_pairs_give_way_to_a_second_look() -> None:
     assert sorted(np.argsort(blur)[:2]) == [0, 1], "those that tell the classes apart are among the features seen again"
     assert min(blur) < model.noise[FEATURES] == max(blur)
     assert fitted(*chain(rows=20_000)).edges, "with rows enough there is a tree"
+
+
+def test_classes_that_noise_alone_explains_are_not_drawn() -> None:
+    """A few rows of a class that does not exist can throw a learner off. Noise is seeded: the same each time."""
+    table, schema = chain()
+    kinds = {name: {"kind": "categorical", "categories": list("0123")} for name in "abcd"}
+    listed = {"kind": "categorical", "categories": ["no", "yes", "never", "nobody", "none"]}
+    schema = Schema.of(kinds | {"label": listed}, target="label")
+    for seed in range(5):
+        model = fitted(table, schema, SeededNoise(seed))
+        group, _ = model.draw(2_000, np.random.default_rng(0))
+        assert set(group.tolist()) == {0, 1}
+    tiny = fitted(table.slice(0, 12), schema, SeededNoise(0))
+    assert (tiny.sizes > 0).sum() >= 1, "of a few rows, the largest classes stay"
