@@ -131,7 +131,7 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
 
 
 def _looked_at_again(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
-    """Spend what pairs would have cost on a second look at the features that tell the classes apart."""
+    """Spend what a tree would have cost on another look at the features that tell the classes apart."""
     weight, effective = model.weights, model.effective_rows
     first = [feature.coarser(4, weight, 2 * feature.stddev / effective) for feature in model.features]
     lead = np.array([feature.telling(model.sizes) for feature in first])
@@ -144,6 +144,11 @@ def _looked_at_again(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeM
     for place, part in zip(again, answer.parts, strict=True):
         counts = part.value.reshape(features[place].counts.shape)
         features[place] = features[place].seen_again(counts, model.sizes, answer.stddev)
+    # With no tree to choose, what its edges would have cost counts these features once more, in turn.
+    for place in np.resize(again, len(features) - 1):
+        part = table.measure(Marginal((*given, features[place].cells)), plan[EDGES])
+        counts = part.value.reshape(features[place].counts.shape)
+        features[place] = features[place].seen_again(counts, model.sizes, part.stddev)
     merged = (f.coarser(_CELLS_AGAIN, weight, 2 * f.stddev / effective) for f in features)
     return replace(model, features=tuple(merged), noise={**model.noise, PAIRS: answer.stddev})
 
