@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from threea.anonymize.discover import SHARE, discover
 from threea.anonymize.discover import steps as discovery_steps
 from threea.anonymize.door import PrivateTable
 from threea.certificate import Certificate, ClassShare, Guarantee
-from threea.errors import SettingError
+from threea.errors import MissingExtra, SettingError
 from threea.figures import Figure, Histogram
 from threea.report import words
 from threea.schema import OTHER, Chunk, Schema
@@ -142,6 +143,11 @@ class Recipe(ABC):
         return ()
 
     @property
+    def needs(self) -> Mapping[str, str]:
+        """Modules that it imports, and the extra that each comes with."""
+        return {}
+
+    @property
     def fixed(self) -> bool:
         """Whether it makes a set of rows of its own size, as a `Fixed` model, and not a distribution to draw from."""
         return False
@@ -172,10 +178,20 @@ class Recipe(ABC):
             raise SettingError(f"rows ({rows}) cannot be chosen with {self.name} so set: it makes a number of its own")
 
     def plan(self, table: PrivateTable) -> Plan:
-        """Price everything the release will ask, before it asks anything."""
+        """Price everything the release will ask, before it asks anything.
+
+        Raises:
+            SettingError: It reads the rows without a proof, and the table was not opened to allow that.
+            MissingExtra: Something that it needs is not installed.
+        """
         recipe, _ = self.chosen(table.schema)
         if recipe is not self:
             return recipe.plan(table)
+        if self.guarantee is not Guarantee.PROVEN and not table.accepts_unproven:
+            raise SettingError(f"{self.name} so set has no proof; pass --accept-unproven to allow it")
+        for module, extra in self.needs.items():
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtra(module, extra)
         found = discovery_steps(table.schema)
         own = self.approximate.steps(table.schema) + (self.adapt.steps(table.schema) if self.adapt else ())
         scale = (1 - SHARE if found else 1) / sum(step.weight for step in own)

@@ -121,3 +121,14 @@ def test_settings_out_of_range_are_refused(wrong):
     (name,) = wrong
     with pytest.raises(SettingError, match=name):
         ClustMix(**wrong)
+
+
+def test_what_cannot_run_is_refused_before_anything_is_spent(monkeypatch):
+    """Discovery would come first, and cost: the plan says no before that."""
+    rows = arrow(*rows_of(50, 0))
+    with pytest.raises(SettingError, match="--accept-unproven"):
+        ClustMix(mode="published").plan(open_table(rows, target="y", budget=Budget(1.0)))
+    monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
+    with pytest.raises(MissingExtra, match="nets"):
+        ClustMix(alpha=0.5).plan(open_table(rows, target="y", budget=Budget(1.0)))
+    assert ClustMix().plan(open_table(rows, target="y", budget=Budget(1.0))).lines

@@ -87,6 +87,12 @@ class ClustMix(Recipe):
         return (*ASSUMPTIONS, SEARCHED) if self.search else ASSUMPTIONS
 
     @property
+    def needs(self) -> dict[str, str]:
+        """JAX where points are moved; what the search learns with."""
+        moved = {"jax": "nets", "optax": "nets"} if self.alpha < 1 or self.search else {}
+        return moved | ({"optuna": "published", "lightgbm": "evaluate"} if self.search else {})
+
+    @property
     def fixed(self) -> bool:
         """As published, its rows are the clusters' noisy means."""
         return self.mode == "published"
