@@ -187,7 +187,7 @@ class Recipe(ABC):
         recipe, _ = self.chosen(table.schema)
         if recipe is not self:
             return recipe.plan(table)
-        if self.guarantee is not Guarantee.PROVEN and not table.accepts_unproven:
+        if self.guarantee is not Guarantee.PROVEN and not table._accept_unproven:
             raise SettingError(f"{self.name} so set has no proof; pass --accept-unproven to allow it")
         for module, extra in self.needs.items():
             if importlib.util.find_spec(module) is None:

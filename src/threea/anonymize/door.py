@@ -117,11 +117,6 @@ class PrivateTable:
         """Whom the privacy protects."""
         return self._unit
 
-    @property
-    def accepts_unproven(self) -> bool:
-        """Whether the rows may be handed out."""
-        return self._accept_unproven
-
     def __repr__(self) -> str:
         return f"PrivateTable({len(self.layout)} columns, {self.budget}, {self.unit})"
 
