@@ -284,7 +284,7 @@ def test_files_come_out_with_the_types_they_went_in_with(tmp_path: Path, source:
         path.mkdir()
         pq.write_table(table, path / "rows.parquet")
         path = path if source == "folder" else path / "rows.parquet"
-    release = threea.synthesize(path, schema=draft(path, "b")[0].confirm(), epsilon=100.0, rows=OUT, seed=2)
+    release = threea.synthesize(path, schema=draft(path, "b")[0].confirm(), epsilon=1e4, rows=OUT, seed=2)
     release.save(tmp_path / "out", form)
     written = open_backend(tmp_path / "out" / f"synthetic.{form}")[0].table()
     assert written.schema.names == table.schema.names
