@@ -3,7 +3,8 @@
 import importlib
 import sys
 
-NAMES = ("imports", "noise", "scale", "columns", "adult", "evaluate", "anonymeter", "kip")
+NAMES = ("imports", "noise", "scale", "columns", "adult", "evaluate", "anonymeter", "kip", "published_leaks")
 
-for name in sys.argv[1:] or NAMES:
-    importlib.import_module(f"benchmarks.{name}").main()
+if __name__ == "__main__":
+    for name in sys.argv[1:] or NAMES:
+        importlib.import_module(f"benchmarks.{name}").main()

@@ -363,6 +363,7 @@ class TestBenchmark:
         ("arguments", "word"),
         [
             (["tabel1"], "did you mean table1"),
+            (["figurs"], "did you mean figures? known: table1, mcgen, peers, sweep, ablations, figures\n"),
             (["table1", "--datasets", "adlut"], "did you mean adult"),
             (["table1", "--datasets", " , "], "at least one"),
             (["table1", "--datasets", "toy", "--recipes", "independant"], "did you mean independent"),

@@ -101,6 +101,16 @@ class Fixed(Protocol):
         ...
 
 
+@runtime_checkable
+class Tuned(Protocol):
+    """A model for which some of its recipe's settings were chosen on the way."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Those chosen, by their names in the recipe; empty if all are as given."""
+        ...
+
+
 class Approximation(Protocol):
     """Stage 1: fit a model to the private rows."""
 
@@ -286,6 +296,12 @@ class Release:
         return self.restore(self.table)
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """The recipe's, but for those that were chosen on the way: as the model was made."""
+        chosen = self.model.settings if isinstance(self.model, Tuned) else {}
+        return {**dataclasses.asdict(self.recipe), **chosen}
+
+    @property
     def figures(self) -> tuple[Figure, ...]:
         """What the model shows of itself, if it does."""
         return self.model.figures if isinstance(self.model, Illustrated) else ()
@@ -321,7 +337,7 @@ class Release:
         return Certificate(
             threea_version=threea.__version__,
             recipe=self.recipe.name,
-            settings=dataclasses.asdict(self.recipe),
+            settings=self.settings,
             guarantee=self.guarantee,
             epsilon=budget.epsilon,
             accounted_epsilon=self.plan.epsilon if proven else float("inf"),

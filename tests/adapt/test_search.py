@@ -87,6 +87,10 @@ def test_the_best_of_all_trials_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
     best = searched(4)
     assert len(tried) == 4
     assert best is tried[1]
+    given = {"sigma_max": 0.1, "scaling": STAGE.scaling, "alpha": 1.0, "regularisation": MIXING.regularisation}
+    assert tried[0].settings == given
+    assert best.settings.keys() == given.keys()
+    assert best.settings != given
 
 
 def test_the_settings_given_are_tried_first_and_others_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

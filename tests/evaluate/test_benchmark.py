@@ -611,6 +611,7 @@ def test_bins_that_cannot_be_are_one_line(tmp_path: Path, bins: tuple) -> None:
 def test_a_peer_that_takes_too_long_is_given_up(tmp_path: Path, scripts: Path) -> None:
     cells = tmp_path / "cells.jsonl"
     settings = {"data": tmp_path, "cache": tmp_path, "scripts": scripts, "cells": cells, "seeds": 3}
+    peers(["toy"], ["echo"], **settings)
     result = peers(["toy"], ["sleep", "echo"], **settings, longest=1.0)
     found = {line["method"]: line["result"] for line in result["lines"]}
     assert found["sleep"]["error"] == "error: took more than 1 s"
@@ -851,6 +852,7 @@ def test_epsilon_and_seeds_reach_the_table(tmp_path: Path, monkeypatch: pytest.M
             {"table": "tabel1"},
             r"^table \(tabel1\) is unknown; did you mean table1\? known: table1, mcgen, peers, sweep, ",
         ),
+        ({"table": "figures"}, r"^table \(figures\) is drawn, not measured; use `threea benchmark figures`$"),
         ({"datasets": ["adlut"]}, r"^dataset \(adlut\) is unknown; did you mean adult\?"),
         ({"datasets": []}, r"^datasets must name at least one"),
         ({"recipes": ["independant"]}, r"^recipe \(independant\) is unknown; did you mean independent\?"),

@@ -1,13 +1,17 @@
 """ClustMix, proven: clusters, inducing points and mixtures, with every look at the rows in the plan."""
 
 import builtins
+import json
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from threea.adapt.mixing import SEARCHED, Mixing
 from threea.anonymize.opening import open_table
 from threea.approximate.classes import CLASSES
+from threea.approximate.constrained import SizeConstrained
 from threea.approximate.mixture import CLUSTERS, HISTOGRAMS, MIXTURES
 from threea.budget import Budget
 from threea.certificate import Guarantee
@@ -81,6 +85,33 @@ def test_the_mixtures_are_measured_around_the_adapted_centroids():
     assert moved.model.sizes.sum() == pytest.approx(1_000)
     again = released(ClustMix(alpha=0.0, iterations=1), noise=SilentNoise(), epsilon=100.0, rows=1_000)
     assert again.table.equals(moved.table)
+
+
+def test_the_certificate_states_the_settings_that_a_search_chose(monkeypatch):
+    for module in ("jax", "optax", "optuna", "lightgbm"):
+        pytest.importorskip(module)
+    scores, made, mixed = iter([0.3, 0.9, 0.5]), [], []
+    cluster, anonymized = SizeConstrained.cluster, Mixing.anonymized
+    monkeypatch.setattr(SizeConstrained, "cluster", lambda self, source: made.append(self) or cluster(self, source))
+    monkeypatch.setattr(Mixing, "anonymized", lambda self, found: mixed.append(self) or anonymized(self, found))
+    monkeypatch.setattr(Mixing, "_induced", lambda self, clusters: clusters.centroids)
+    monkeypatch.setattr("threea.adapt.search.utility", lambda points, source: next(scores))
+    recipe = ClustMix(mode="published", sigma_max=0.2, search=3)
+    table = open_table(
+        arrow(*rows_of(300, 0)), schema=SCHEMA, budget=Budget(1.0), noise=SeededNoise(0), accept_unproven=True
+    )
+    certificate = recipe.run(table).certificate()
+    chosen = {
+        "sigma_max": made[1].sigma_max,
+        "scaling": made[1].scaling,
+        "alpha": mixed[1].alpha,
+        "regularisation": mixed[1].regularisation,
+    }
+    assert certificate.settings == {**asdict(recipe), **chosen}
+    assert chosen["sigma_max"] != recipe.sigma_max
+    assert chosen["alpha"] != recipe.alpha
+    assert SEARCHED in certificate.assumptions
+    assert json.loads(certificate.to_json())["settings"]["sigma_max"] == chosen["sigma_max"]
 
 
 def test_keeping_the_centroids_needs_no_extra(monkeypatch):

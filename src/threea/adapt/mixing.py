@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,9 +115,11 @@ class Points:
 
     Args:
         chunk: Encoded columns.
+        settings: What a search chose to make them with, by the names in the recipe; empty without a search.
     """
 
     chunk: Chunk
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

@@ -55,7 +55,7 @@ class Search:
         return ()
 
     def adapt(self, model: Model, table: PrivateTable, plan: Plan) -> Points:
-        """Search, and return the best points.
+        """Search, and return the best points, which tell the settings that made them.
 
         Raises:
             SettingError: The target has no classes, so nothing says which points are best.
@@ -91,6 +91,7 @@ class Search:
                 regularisation=trial.suggest_float("regularisation", 1e-6, 1.0, log=True),
             )
             points = mixing.anonymized(approximate.cluster(source) if number else model)
+            points = replace(points, settings=trial.params)
             score = utility(points, source)
             study.tell(trial, score)
             if score > highest:

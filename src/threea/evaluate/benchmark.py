@@ -17,6 +17,7 @@ from typing import Any
 from threea.errors import SettingError
 from threea.evaluate.benchmark_ablations import ablations
 from threea.evaluate.benchmark_cells import Progress
+from threea.evaluate.benchmark_figures import NAME as FIGURES
 from threea.evaluate.benchmark_mcgen import mcgen
 from threea.evaluate.benchmark_page import html, markdown
 from threea.evaluate.benchmark_panels import picture
@@ -71,10 +72,13 @@ def benchmark(
         InputError: No dataset can be read.
         MissingExtra: The learners are not installed.
     """
+    if table == FIGURES:
+        raise SettingError(f"table ({table}) is drawn, not measured; use `threea benchmark {FIGURES}`")
     if table not in TABLES:
-        close = difflib.get_close_matches(table, TABLES, n=1, cutoff=0.5)
+        known = [*TABLES, FIGURES]
+        close = difflib.get_close_matches(table, known, n=1, cutoff=0.5)
         guess = f"did you mean {close[0]}? " if close else ""
-        raise SettingError(f"table ({table}) is unknown; {guess}known: {', '.join(TABLES)}")
+        raise SettingError(f"table ({table}) is unknown; {guess}known: {', '.join(known)}")
     foreign = [name for name in recipes or () if name in PEERS]
     if foreign and table != "peers":
         raise SettingError(f"recipe ({foreign[0]}) is another library's; the table peers measures it, {table} does not")

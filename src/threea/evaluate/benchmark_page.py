@@ -4,52 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from threea.datasets.published import METHODS
 from threea.evaluate import benchmark_chart, benchmark_panels
-from threea.evaluate.benchmark_chart import Chart
 from threea.evaluate.benchmark_peers import DISTANCES
+from threea.evaluate.benchmark_section import (
+    LEGEND,
+    Page,
+    Section,
+    by_seed,
+    closing,
+    few_rows,
+    listed,
+    named,
+    number,
+    score,
+)
 from threea.evaluate.benchmark_table1 import REAL
 from threea.evaluate.benchmark_work import too_few
 from threea.recipes import ClustMix
-
-MARKS = {"proven": "", "claimed": "†", "none": "‡"}
-LEGEND = (
-    "† claimed: the published method's own accounting, not proven. ‡ none: no privacy claim at all. "
-    "± is the standard deviation over the seeds."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A table.
-
-    Args:
-        title: Above it.
-        head: The columns' names.
-        rows: Their cells, as text.
-        theirs: From which column on figures are others', published and not measured here.
-    """
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    theirs: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A result as text: a title, tables, notes below them; and pictures, which stand above on the HTML page."""
-
-    title: str
-    sections: Sequence[Section]
-    notes: Sequence[str]
-    charts: Sequence[Chart] = ()
-    picture: str | None = None
-    """An SVG of our own making, to be placed as it is."""
 
 
 def page(result: dict[str, Any]) -> Page:
@@ -88,20 +63,6 @@ def html(result: dict[str, Any]) -> str:
     )
 
 
-def _score(found: dict[str, Any], digits: int = 3) -> str:
-    """Return a mean, its spread and how it is guaranteed; or what went wrong."""
-    if found["mean"] is None:
-        return str(found.get("error", "no score"))
-    spread = "" if found["stdev"] is None else f" ± {found['stdev']:.{digits}f}"
-    failed = len(found["by_seed"]) - found["seeds"]
-    partly = f" ({failed} of {len(found['by_seed'])} seeds failed: {found.get('error', 'no score')})" if failed else ""
-    return f"{found['mean']:.{digits}f}{spread}{MARKS.get(found.get('guarantee', ''), '')}{partly}"
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
-
-
 def _table1(result: dict[str, Any]) -> Page:
     # The recipe, and where a row keeps its figures: releases under replace stand apart.
     columns = [("recipes", name) for name in result["recipes"]]
@@ -116,17 +77,17 @@ def _table1(result: dict[str, Any]) -> Page:
             continue
         theirs = (row["theirs"] or {}).get("scores", {})
         measured = [row[REAL], *(row[part][name] for part, name in columns)]
-        size = [_named(row), f"{row['rows']:,}", f"{row['features']:,}", row["schema"]]
-        rows.append([*size, *map(_score, measured), *(_number(theirs.get(method), ".3f") for method in METHODS)])
+        size = [named(row), f"{row['rows']:,}", f"{row['features']:,}", row["schema"]]
+        rows.append([*size, *map(score, measured), *(number(theirs.get(method), ".3f") for method in METHODS)])
         costs += [
             _cost(row["dataset"], label, row[part][name]) for label, (part, name) in zip(recipes, columns, strict=True)
         ]
     distances = result["mean_distance_to_real"]
     kept = {"recipes": distances["ours"], "replace": distances.get("replace", {})}
-    ours = [_number(kept[part].get(name), ".3f") for part, name in columns]
-    published = [_number(distances["theirs"][method], ".3f") for method in METHODS]
+    ours = [number(kept[part].get(name), ".3f") for part, name in columns]
+    published = [number(distances["theirs"][method], ".3f") for method in METHODS]
     rows.append(
-        ["mean distance to Real", "", "", "", _number(0.0 if distances["over"] else None, ".3f"), *ours, *published]
+        ["mean distance to Real", "", "", "", number(0.0 if distances["over"] else None, ".3f"), *ours, *published]
     )
     sections = [
         Section("Score of LightGBM on held-out real rows", head, rows, theirs=5 + len(recipes)),
@@ -146,10 +107,10 @@ def _clustmix(result: dict[str, Any]) -> list[Section]:
             row["dataset"],
             name,
             result["recipes"][name]["guarantee"],
-            _number(found.get("rows"), ","),
-            _score(row[REAL]),
-            _score(found),
-            *(_number(row["theirs"]["scores"][method], ".3f") for method in ("ClustMix", "Real")),
+            number(found.get("rows"), ","),
+            score(row[REAL]),
+            score(found),
+            *(number(row["theirs"]["scores"][method], ".3f") for method in ("ClustMix", "Real")),
         ]
         for row in result["datasets"]
         if row.get("theirs") and not row["stands_in_for"]
@@ -160,15 +121,9 @@ def _clustmix(result: dict[str, Any]) -> list[Section]:
     return [Section("ClustMix here and in the paper", head, rows, theirs=6)] if rows else []
 
 
-def _named(row: dict[str, Any]) -> str:
-    metric = "" if row["metric"] == "auc" else f", {row['metric']}"
-    stands = f" (stands in for {row['stands_in_for']})" if row["stands_in_for"] else ""
-    return f"{row['dataset']}{stands}{metric}"
-
-
 def _cost(dataset: str, name: str, found: dict[str, Any]) -> list[str]:
-    accounted = _number(found.get("accounted_epsilon"), ".4g") or "unbounded"
-    numbers = [_number(found["seconds"], ".1f"), _number(found.get("rows"), ",")]
+    accounted = number(found.get("accounted_epsilon"), ".4g") or "unbounded"
+    numbers = [number(found["seconds"], ".1f"), number(found.get("rows"), ",")]
     done = "guarantee" in found
     return [dataset, name, *numbers, accounted if done else "", found.get("guarantee", "failed")]
 
@@ -185,15 +140,15 @@ def _table1_notes(result: dict[str, Any]) -> list[str]:
         "stand-in they are of the dataset that it stands in for, and not to be compared.",
         "Bounds: public, from the dataset's documentation, or discovered, from the release's own budget.",
         *_drawn(result),
-        *_too_few(present),
+        *few_rows(present),
         f"Our mean distance to Real is over: {', '.join(distances['over']) or 'none'}; theirs is over their seven.",
     ]
     notes += [
         f"{row['dataset']}: {row['title']}; delta {row['delta']:.3g}; "
-        f"LightGBM with {_listed(row[REAL].get('classifier'))}."
+        f"LightGBM with {listed(row[REAL].get('classifier'))}."
         for row in present
     ]
-    return [*notes, *_closing(result)]
+    return [*notes, *closing(result)]
 
 
 def _drawn(result: dict[str, Any]) -> list[str]:
@@ -204,44 +159,6 @@ def _drawn(result: dict[str, Any]) -> list[str]:
         f"Drawing is free: each release draws {most['most_rows']:,} rows (at most {most['most_values']:,} values), or "
         "as many as it was given if those are more; recipes that make a number of rows of their own do not."
     ]
-
-
-def _too_few(lines: Sequence[dict[str, Any]]) -> list[str]:
-    """Name the scores that tell of the learner and not of the rows: it cannot split so few of them at all."""
-    named = [
-        f"{name} on {line['dataset']} ({found['rows']})"
-        for line in lines
-        for name, found in line["recipes"].items()
-        if too_few(found)
-    ]
-    few = "Fewer rows than two leaves of LightGBM need: it learns nothing from them, whatever they are. Not compared: "
-    return [f"{few}{'; '.join(named)}."] if named else []
-
-
-def _listed(settings: dict[str, Any] | None) -> str:
-    return ", ".join(f"{name} {value}" for name, value in (settings or {}).items()) or "none"
-
-
-def _closing(result: dict[str, Any]) -> list[str]:
-    recipes = [
-        f"{name}: {one['summary']}; guarantee {one['guarantee']}, settings: {_listed(one['settings'])}."
-        for name, one in result["recipes"].items()
-    ]
-    sources = sorted(_sources(result))
-    mixed = (
-        f"Cells were measured with {len(sources)} states of the library's source ({', '.join(sources)}); "
-        "delete the file of cells to measure all of them again."
-    )
-    recipes += [mixed] if len(sources) > 1 else []
-    return [*recipes, "Versions: " + ", ".join(f"{name} {number}" for name, number in result["versions"].items()) + "."]
-
-
-def _sources(part: Any) -> set[str]:
-    """Collect the hashes of the source that the parts of a result were measured with."""
-    if isinstance(part, dict):
-        own = set(part.get("sources", ()))
-        return own.union(*(_sources(inner) for inner in part.values()))
-    return set().union(*(_sources(inner) for inner in part)) if isinstance(part, list) else set()
 
 
 def _mcgen(result: dict[str, Any]) -> Page:
@@ -259,9 +176,9 @@ def _mcgen(result: dict[str, Any]) -> Page:
                 f"{line['rows']:,}",
                 line["learner"],
                 name,
-                _score(line["real"]),
-                *(_score(found[epsilon]) for epsilon in epsilons),
-                _number(line["theirs"], ".2f"),
+                score(line["real"]),
+                *(score(found[epsilon]) for epsilon in epsilons),
+                number(line["theirs"], ".2f"),
             ]
             for line in result["lines"]
             if line["scenario"] == scenario
@@ -275,7 +192,7 @@ def _mcgen(result: dict[str, Any]) -> Page:
         "Real (theirs) is the MC-GEN paper's baseline for the scenario: real rows train, real rows test.",
         *(f"{one['dataset']}: {one['reason']}" for one in result["skipped"]),
     ]
-    return Page("MC-GEN's two scenarios", sections, [*notes, *_closing(result)])
+    return Page("MC-GEN's two scenarios", sections, [*notes, *closing(result)])
 
 
 def _peers(result: dict[str, Any]) -> Page:
@@ -290,11 +207,11 @@ def _peers(result: dict[str, Any]) -> Page:
                 line["dataset"],
                 f"threea {name}" if line["ours"] else name,
                 str(line["bins"] or own),
-                _score(found),
-                *(_number(line[distance]["mean"], ".3f") for distance in DISTANCES),
-                _number(found["seconds"], ".1f"),
-                _number(found.get("peak_memory_mb"), ",.0f"),
-                _number(found.get("rows"), ","),
+                score(found),
+                *(number(line[distance]["mean"], ".3f") for distance in DISTANCES),
+                number(found["seconds"], ".1f"),
+                number(found.get("peak_memory_mb"), ",.0f"),
+                number(found.get("rows"), ","),
                 found.get("version", ""),
             ]
         )
@@ -315,14 +232,14 @@ def _peers(result: dict[str, Any]) -> Page:
         *(f"{one['what']}: {one['reason']}" for one in result["skipped"]),
     ]
     title = "Score, distance, time and memory"
-    return Page("Beside other libraries", [Section(title, head, rows)], [*notes, *_closing(result)])
+    return Page("Beside other libraries", [Section(title, head, rows)], [*notes, *closing(result)])
 
 
 def _sweep(result: dict[str, Any]) -> Page:
     epsilons = [f"{epsilon:g}" for epsilon in result["epsilons"]]
     head = ["dataset", "rows", "recipe", "Real", *(f"ε {epsilon}" for epsilon in epsilons)]
     rows = [
-        [_named(line), f"{line['rows']:,}", name, _score(line[REAL]), *(_score(found[one]) for one in epsilons)]
+        [named(line), f"{line['rows']:,}", name, score(line[REAL]), *(score(found[one]) for one in epsilons)]
         for line in result["lines"]
         for name, found in line["recipes"].items()
     ]
@@ -332,7 +249,7 @@ def _sweep(result: dict[str, Any]) -> Page:
         f"on held-out real ones. {result['seeds']} seeds, each a split of its own; adjacency add-remove.",
         *(
             f"{line['dataset']}: {line['title']}; delta {line['delta']:.3g}; "
-            f"LightGBM with {_listed(line[REAL].get('classifier'))}."
+            f"LightGBM with {listed(line[REAL].get('classifier'))}."
             for line in result["lines"]
         ),
         *(f"{one['dataset']}: {one['reason']}" for one in result["skipped"]),
@@ -341,7 +258,7 @@ def _sweep(result: dict[str, Any]) -> Page:
     return Page(
         "Score by epsilon",
         [Section("Score of LightGBM on held-out real rows", head, rows)],
-        [*notes, *_closing(result)],
+        [*notes, *closing(result)],
         [one for one in charts if one is not None],
     )
 
@@ -351,21 +268,21 @@ def _ablations(result: dict[str, Any]) -> Page:
     head = ["recipe", "guarantee", "synthetic rows", "score", "by seed", "seconds"]
     sections = []
     for line in result["lines"]:
-        rows = [["trained on real rows", "", "", _score(line[REAL]), _by_seed(line[REAL]), ""]]
+        rows = [["trained on real rows", "", "", score(line[REAL]), by_seed(line[REAL]), ""]]
         rows += [
             [
                 name,
                 result["recipes"][name]["guarantee"],
-                _number(found.get("rows"), ","),
-                _score(found),
-                _by_seed(found),
-                _number(found["seconds"], ".1f"),
+                number(found.get("rows"), ","),
+                score(found),
+                by_seed(found),
+                number(found["seconds"], ".1f"),
             ]
             for name, found in line["recipes"].items()
         ]
-        sections.append(Section(f"{_named(line)}: {line['title']}", head, rows))
+        sections.append(Section(f"{named(line)}: {line['title']}", head, rows))
     differences = [
-        [line["dataset"], one["series"], one["contrast"], *_difference(one), _by_seed(one)]
+        [line["dataset"], one["series"], one["contrast"], *_difference(one), by_seed(one)]
         for line in result["lines"]
         for one in line["contrasts"]
     ]
@@ -387,18 +304,18 @@ def _ablations(result: dict[str, Any]) -> Page:
         f"Differences whose interval is without 0: {result['intervals']['without_zero']} of "
         f"{result['intervals']['taken']}. Each interval is Student's and of its difference alone: of 20 that are "
         "nothing but chance one would be without 0.",
-        *_too_few(result["lines"]),
+        *few_rows(result["lines"]),
         *(
             f"{line['dataset']}: {line['rows']:,} rows, {line['features']} features, delta {line['delta']:.3g}; "
-            f"LightGBM with {_listed(line[REAL].get('classifier'))}."
+            f"LightGBM with {listed(line[REAL].get('classifier'))}."
             for line in result["lines"]
         ),
         *(f"{one['dataset']}: {one['reason']}" for one in result["skipped"]),
     ]
     title = "ClustMix taken apart"
     # What the recipes are has been said; of their settings a name says all that are not the default.
-    closing = _closing(result | {"recipes": {}})
-    return Page(title, sections, [*notes, *closing], picture=benchmark_panels.picture(result))
+    without_recipes = closing(result | {"recipes": {}})
+    return Page(title, sections, [*notes, *without_recipes], picture=benchmark_panels.picture(result))
 
 
 def _equal_rows(result: dict[str, Any]) -> Section:
@@ -407,9 +324,9 @@ def _equal_rows(result: dict[str, Any]) -> Section:
             line["dataset"],
             found["published"],
             f"{found['rows']:,}",
-            _score(line["recipes"][found["published"]]),
-            _score(found),
-            _by_seed(found),
+            score(line["recipes"][found["published"]]),
+            score(found),
+            by_seed(found),
         ]
         for line in result["lines"]
         for found in line["equal_rows"]
@@ -423,10 +340,6 @@ def _difference(found: dict[str, Any]) -> tuple[str, str]:
     spread = "" if found["stdev"] is None else f" ± {found['stdev']:.3f}"
     mean = "" if found["mean"] is None else f"{found['mean']:+.3f}{spread}"
     return mean, "" if found["interval"] is None else "{:+.3f} to {:+.3f}".format(*found["interval"])
-
-
-def _by_seed(found: dict[str, Any]) -> str:
-    return ", ".join("failed" if score is None else f"{score:.3f}" for score in found["by_seed"])
 
 
 _LAYOUTS: dict[str, Callable[[dict[str, Any]], Page]] = {

@@ -43,7 +43,8 @@ class ClustMix(Recipe):
         scaling: Published: `minmax` or `quantile`.
         slices: Published: how many random slices the rows are cut into, at least.
         covariance: Published: of a cluster's Gaussian; `isotropic`, `diagonal` or `full`.
-        search: Published: how many settings to try on the private rows, which is not paid for; 0 for none.
+        search: Published: how many settings to try on the private rows, which is not paid for; 0 for none. The
+            certificate states those that were kept.
 
     Example:
         >>> ClustMix(alpha=0.5).guarantee.value, ClustMix(mode="published").guarantee.value
