@@ -3,7 +3,18 @@
 import importlib
 import sys
 
-NAMES = ("imports", "noise", "scale", "columns", "adult", "evaluate", "anonymeter", "kip", "published_leaks")
+NAMES = (
+    "imports",
+    "noise",
+    "scale",
+    "columns",
+    "adult",
+    "evaluate",
+    "anonymeter",
+    "kip",
+    "published_leaks",
+    "regression",
+)
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:

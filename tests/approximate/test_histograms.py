@@ -14,7 +14,7 @@ from threea.anonymize.opening import open_table
 from threea.anonymize.query import Answer
 from threea.approximate.histograms import HistogramModel, LabelHistograms, draw, proportions
 from threea.budget import Budget
-from threea.cells import Categories
+from threea.cells import Bins, Categories
 from threea.codec import encode
 from threea.recipes import Independent
 from threea.schema import Schema
@@ -135,6 +135,16 @@ def test_histograms_are_the_noisy_counts_over_all_classes(model: HistogramModel)
         assert histogram.counts.shape == (histogram.cells.size,)
 
 
+def test_stated_noise_on_the_classes_is_what_they_have() -> None:
+    """A mean square over 6,000 seeded numbers has a standard error of 2%, so 10% off is over five of them."""
+    rng = np.random.default_rng(1)
+    exact = [np.full((2, 2), 100.0), np.full((2, 8), 25.0), np.full((2, 4), 50.0)]
+    models = [answered(*(table + rng.normal(0, 3, table.shape) for table in exact), stddev=3.0) for _ in range(3_000)]
+    squares = [((model.classes - 200) / model.class_stddev) ** 2 for model in models]
+    assert np.mean(squares) == pytest.approx(1, abs=0.1)
+    assert models[0].histograms["y"].stddev == models[0].class_stddev
+
+
 def test_stated_noise_of_a_histogram_is_what_it_has() -> None:
     """Mean squares over 1,000 and more seeded numbers per column, so 25% off is over five standard errors."""
     exact = fitted(STAYS, SCHEMA).histograms
@@ -206,6 +216,51 @@ def test_no_rows_can_be_drawn(model: HistogramModel) -> None:
 def test_a_class_that_never_occurs_is_never_drawn() -> None:
     model = answered([[0.0, 0.0], [3.0, 5.0]])
     assert set(model.sample(1000, np.random.default_rng(0))["y"]) == {1}
+
+
+def test_classes_that_noise_alone_explains_are_not_drawn() -> None:
+    """Of three listed classes that no row has, and "other", noise alone would draw some. The noise is seeded."""
+    listed = {"kind": "categorical", "categories": ["False", "True", "never", "nobody", "none"], "open_ended": True}
+    schema = Schema.of({"age": {"kind": "integer", "lower": 18, "upper": 100}, "died": listed}, target="died")
+    died = ["True" if each else "False" for each in STAYS["died"].to_pylist()]
+    rows = pa.table({"age": STAYS["age"], "died": died})
+    invented = 0
+    for seed in range(5):
+        model = fitted(rows, schema, noise=SeededNoise(seed))
+        invented += int((model.classes[2:] > 0).sum())
+        assert set(model.sample(50_000, np.random.default_rng(0))["died"].tolist()) == {0, 1}, seed
+    assert invented > 0, "noise has invented classes"
+    assert model.histograms["died"].counts.min() < 0, "what is reported is what was answered"
+
+
+def test_the_two_largest_classes_are_always_drawn_as_often_as_they_are_told() -> None:
+    """Deterministic: without them, classes would be drawn evenly, or one alone."""
+    for stddev in (10.0, 100.0):
+        model = answered([[40.0, 40.0], [8.0, 8.0]], stddev=stddev)
+        assert model.sample(10_000, np.random.default_rng(0))["y"].mean() == pytest.approx(1 / 6, abs=0.02)
+
+
+def test_ranges_of_a_numeric_target_are_drawn_however_few_their_rows() -> None:
+    """A range between others exists; a class may not."""
+    label = Bins(column="y", edges=(0.0, 1.0, 2.0, 3.0), missing=False)
+    counts = Answer(np.array([[90.0], [30.0], [2.0]]), 5.0)
+    model = HistogramModel.of(
+        label, (Categories(column="f", count=1, missing=False),), Answer(counts.value.ravel(), 5.0, (counts,))
+    )
+    assert model.sample(2000, np.random.default_rng(0))["y"].max() > 2
+
+
+def test_missing_numbers_are_drawn_even_where_noise_hides_them() -> None:
+    """A learner that never saw a missing number takes one for a 0; without noise nothing hides."""
+    cells = Bins(column="f", edges=(0.0, 1.0, 2.0), missing=True)
+    shares = []
+    for stddev in (20.0, 0.0):
+        part = Answer(np.array([[300.0, 310.0, -30.0], [200.0, 190.0, 0.0]]), stddev)
+        model = HistogramModel.of(LABEL, (cells,), Answer(part.value.ravel(), stddev, (part,)))
+        chunk = model.sample(20_000, np.random.default_rng(0))
+        shares.append([np.isnan(chunk["f"][chunk["y"] == group]).mean() for group in (0, 1)])
+    assert shares[0] == pytest.approx([0.01, 0.01], abs=0.005), "half a standard deviation in 970 rows is 1%"
+    assert shares[1] == [0, 0]
 
 
 @LAW

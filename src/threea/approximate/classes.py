@@ -11,13 +11,13 @@ from threea.anonymize.accountant import Plan
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.query import Count, Marginal
 from threea.approximate.denoise import grouped, proportions
-from threea.cells import Bins, Merged
+from threea.cells import Bins, Cells, Merged
 
 Floats = NDArray[np.float64]
 
 CLASSES = "rows per class"
 """The plan's line that pays for it."""
-RARE = 20.0
+RARE = 5.0
 """Classes count as at most this many times the rarest one, where cells are chosen and teachers taught."""
 _NUMERIC_CLASSES = 12
 
@@ -46,17 +46,31 @@ def counted_stddev(table: PrivateTable, plan: Plan) -> float:
 def combined(
     label: Merged | None, counted: Floats, stddev: float, tables: Sequence[Floats], table_stddev: float
 ) -> Floats:
-    """Return the rows per class as all answers tell them, each by its precision.
-
-    Listed classes that noise alone explains have none, but for the two largest: a handful of rows of a class that does
-    not exist can throw a learner off.
-    """
+    """Return the rows per class as all answers tell them, each by its precision; classes of noise alone have none."""
     told = np.array([counted, *(counts.sum(axis=1) for counts in tables)])
     precision = 1 / np.array([stddev**2, *(counts.shape[1] * table_stddev**2 for counts in tables)])
     sizes: Floats = np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
-    if label is None or isinstance(label.cells, Bins) or len(sizes) < 2:
+    return existing(label.cells if label else None, sizes, 1 / float(np.sqrt(precision.sum())))
+
+
+def existing(label: Cells | None, sizes: Floats, stddev: float) -> Floats:
+    """Return the rows per class, none in listed classes that noise alone explains, but for the two largest.
+
+    A handful of rows of a class that does not exist can throw a learner off.
+
+    Args:
+        label: The target's cells, one for each class unless they are ranges of a number; None without a target.
+        sizes: Noisy number of rows per class.
+        stddev: Of the noise on it.
+
+    Example:
+        >>> from threea.cells import Categories
+        >>> existing(Categories(column="y", count=3, missing=True), np.array([70.0, 2.0, 40.0, -1.0]), stddev=5.0)
+        array([70.,  0., 40.,  0.])
+    """
+    if label is None or isinstance(label, Bins) or len(sizes) < 2:
         return sizes
-    return np.where(sizes >= min(3 / np.sqrt(precision.sum()), np.sort(sizes)[-2]), sizes, 0.0)
+    return np.where(sizes >= min(3 * stddev, np.sort(sizes)[-2]), sizes, 0.0)
 
 
 def balanced(sizes: Floats, stddev: float) -> Floats:

@@ -9,6 +9,9 @@ from threea.cells import Bins, Cells
 
 Floats = NDArray[np.float64]
 
+_UNSEEN, _MOST_UNSEEN = 0.5, 0.02
+"""Missing numbers are drawn at least as often as so many standard deviations of the noise, up to this share of rows."""
+
 
 def proportions(counts: Floats) -> Floats:
     """Return the distribution nearest to noisy counts: shifted down together until what stays positive adds up.
@@ -43,6 +46,29 @@ def shrunk(counts: Floats, expected: Floats, stddev: float) -> Floats:
     signal = 1 - counts.shape[-1] * stddev**2 / np.maximum((difference**2).sum(axis=-1, keepdims=True), 1e-300)
     moved: Floats = expected + np.maximum(signal, 0.0) * difference
     return moved
+
+
+def with_missing(cells: Cells, given: Floats, rows: float, stddev: float) -> Floats:
+    """Return distributions that have missing numbers, where the schema allows them and noise may hide them.
+
+    A learner that never saw a missing number takes one for a 0.
+
+    Args:
+        cells: A column's cells.
+        given: Its distribution in each class.
+        rows: Noisy number of rows, in all classes.
+        stddev: Of the noise on a count.
+
+    Example:
+        >>> age = Bins(column="age", edges=(0.0, 50.0, 100.0), missing=True)
+        >>> with_missing(age, np.array([[0.5, 0.5, 0.0]]), rows=1000.0, stddev=20.0).round(3)
+        array([[0.495, 0.495, 0.01 ]])
+    """
+    if not isinstance(cells, Bins) or not cells.missing:
+        return given
+    least = min(_UNSEEN * stddev / max(rows, 1.0), _MOST_UNSEEN)
+    seen = np.column_stack([given[:, :-1], np.maximum(given[:, -1], least)])
+    return np.asarray(seen / seen.sum(axis=1, keepdims=True))
 
 
 def fitted(counts: Floats, left: Floats, right: Floats, stddev: float) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.approximate.denoise import draw, grouped, proportions, shrunk
+from threea.approximate.denoise import draw, grouped, proportions, shrunk, with_missing
 from threea.cells import Bins, Cells, Merged
 from threea.schema import Column
 
@@ -16,8 +16,6 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _FEWEST_BINS = 32
-_UNSEEN, _MOST_UNSEEN = 0.5, 0.02
-"""Missing numbers are drawn at least as often as so many standard deviations of the noise, up to this share of rows."""
 
 
 def fine_cells(column: Column, bins: int) -> Cells:
@@ -58,11 +56,7 @@ class Feature:
         given = np.array(
             [proportions(shrunk(row, size * overall, stddev)) for row, size in zip(counts, sizes, strict=True)]
         )
-        if isinstance(cells, Bins) and cells.missing:
-            # Noise may hide that numbers are missing; a learner that never saw that takes a missing one for a 0.
-            least = min(_UNSEEN * stddev / max(float(sizes.sum()), 1.0), _MOST_UNSEEN)
-            given[:, -1] = np.maximum(given[:, -1], least)
-            given /= given.sum(axis=1, keepdims=True)
+        given = with_missing(cells, given, float(sizes.sum()), stddev)
         return cls(cells, counts, given, Merged(cells=cells, groups=tuple(range(cells.size))), stddev)
 
     def seen_again(self, counts: Floats, sizes: Floats, stddev: float) -> Feature:

@@ -20,9 +20,10 @@ from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.query import Answer, Count, Marginal, Stack
 from threea.anonymize.vectors import BASIS_BITS, Frame, Lengths, Moment, Vectors, basis
+from threea.approximate.classes import existing
 from threea.approximate.column_shape import ColumnShape
 from threea.approximate.denoise import draw, proportions
-from threea.approximate.moments import covariances, denoised, shrunk_means, smooth
+from threea.approximate.moments import covariances, denoised, second_moment, shrunk_means, smooth
 from threea.cells import Cells
 from threea.errors import SettingError
 from threea.figures import Histogram
@@ -51,7 +52,7 @@ class Gaussians:
             least 256 columns, all with the same bounds, is taken for an image.
         most_cosines: How many cosines have means and energies.
         most_products: How many of these, the strongest, have covariances.
-        quantile: The share of the rows that are not shortened.
+        quantile: The share of the rows that are not shortened: a long row says which way, and costs as a short one.
 
     Raises:
         SettingError: A setting is outside its bounds.
@@ -61,7 +62,7 @@ class Gaussians:
     image: tuple[int, int] | None = None
     most_cosines: int = 1024
     most_products: int = 160
-    quantile: float = 0.8
+    quantile: float = 0.2
 
     def __post_init__(self) -> None:
         if not (2 <= self.bins <= 1024 and 1 <= self.most_products <= self.most_cosines <= 4096):
@@ -117,37 +118,37 @@ class Gaussians:
         longest = 2 * math.sqrt(len(frame.cells))
         edges = np.geomspace(longest / 64, longest, 49)
         lengths = table.measure(Lengths(frame=frame, edges=tuple(edges.tolist())), plan[LENGTHS])
-        cumulative = np.cumsum(proportions(denoised(lengths)))
-        radius = float(edges[min(int(np.searchsorted(cumulative, self.quantile)), len(edges) - 1)])
+        told = proportions(denoised(lengths))
+        radius = float(edges[min(int(np.searchsorted(np.cumsum(told), self.quantile)), len(edges) - 1)])
+        # What is left of a row on average when long ones are shortened; moments are stretched to make up for it.
+        left = float(told @ np.minimum(radius / np.append(edges, longest), 1.0))
+        length = radius / left
 
         squares = Vectors(frame=frame, radius=radius, moment=Moment.SQUARES)
         sums = Vectors(frame=frame, radius=radius, moment=Moment.SUMS, by=label)
         rows = float(sizes.sum())
         power, spread = squares.read(table.measure(squares, plan[ENERGIES]))
-        energies = smooth(power[0] * radius**2 / rows, spread * radius**2 / rows)
+        energies = smooth(power[0] * length**2 / rows, spread * length**2 / rows)
         energies *= variances.sum() / max(energies.sum(), 1e-12)
         total, spread = sums.read(table.measure(sums, plan[MEANS]))
-        means = shrunk_means(total * radius / sizes[:, None], spread * radius / sizes, sizes, energies)
+        seen, blur = total * length / sizes[:, None], spread * length / sizes
 
         classes = len(sizes) if len(sizes) <= _MOST_CLASSES else 1
         most = min(self.most_products, len(frame.kept), math.isqrt(2 * _MOST_NOISE // classes))
         strongest = np.sort(np.argsort(-energies, kind="stable")[:most])
         share = energies[strongest].sum() / max(energies.sum(), 1e-12)
-        near = radius * min(1.0, 1.05 * math.sqrt(max(share, 0.01)))
+        near = min(1.0, 1.05 * math.sqrt(max(share, 0.01)))
         products = Vectors(
             frame=Frame(cells=frame.cells, scores=frame.scores, grid=frame.grid, kept=tuple(strongest.tolist())),
-            radius=near,
+            radius=radius * near,
             moment=Moment.PRODUCTS,
             by=label if classes > 1 else None,
         )
         matrices, spread = products.read(table.measure(products, plan[PRODUCTS]))
-        found = covariances(
-            matrices * near**2,
-            spread * near**2,
-            means[:, strongest],
-            sizes if classes > 1 else sizes.sum()[None],
-            sizes,
-        )
+        matrices, spread = matrices * (length * near) ** 2, spread * (length * near) ** 2
+        means = shrunk_means(seen, blur, sizes, second_moment(matrices, spread, energies, strongest, rows))
+        counted = sizes if classes > 1 else sizes.sum()[None]
+        found = covariances(matrices, spread, means[:, strongest], counted, sizes)
         return Shape(frame, means, energies, strongest, found)
 
 
@@ -267,8 +268,8 @@ class GaussianModel:
     def _block(self, rows: int, rng: np.random.Generator) -> Chunk:
         # Evenly spread draws: the classes' numbers differ from their expectations by less than 1.
         even = (np.arange(rows) + rng.random()) / max(rows, 1)
-        group = rng.permutation(np.searchsorted(np.cumsum(proportions(self.sizes)), even, side="right"))
-        group = group.clip(max=len(self.sizes) - 1)
+        shares = proportions(existing(self.label, self.sizes, self.classes.stddev))
+        group = rng.permutation(np.searchsorted(np.cumsum(shares), even, side="right")).clip(max=len(shares) - 1)
         latent = (rng.standard_normal((rows, len(self.loose))) * self.loose) @ self.cosines.T
         latent += rng.standard_normal(latent.shape) * self.alone
         for place in range(len(self.sizes)):

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.query import Answer, Marginal, Stack
-from threea.approximate.denoise import draw, proportions
+from threea.approximate.classes import existing
+from threea.approximate.denoise import draw, proportions, with_missing
 from threea.cells import Cells
 from threea.figures import Histogram
 from threea.schema import Chunk, Schema
@@ -74,6 +75,12 @@ class HistogramModel:
         return max(round(float(self.classes.sum())), 0)
 
     @property
+    def class_stddev(self) -> float:
+        """The noise on the number of rows per class, which every table tells; without any it was counted alone."""
+        precision = sum(1 / table.shape[1] for table in self.tables) or 1.0
+        return float(self.stddev / np.sqrt(precision))
+
+    @property
     def histograms(self) -> Mapping[str, Histogram]:
         """The noisy counts, summed over the classes."""
         found = {
@@ -81,8 +88,7 @@ class HistogramModel:
             for cells, table in zip(self.features, self.tables, strict=True)
         }
         if self.label:
-            width = min((table.shape[1] for table in self.tables), default=1)
-            found[self.label.column] = Histogram(self.label, self.classes, self.stddev * np.sqrt(width))
+            found[self.label.column] = Histogram(self.label, self.classes, self.class_stddev)
         return found
 
     @property
@@ -91,9 +97,11 @@ class HistogramModel:
         return {HISTOGRAMS: self.stddev}
 
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
-        """Draw labels, then every feature given its label."""
-        group = draw(proportions(self.classes)[None, :], np.zeros(rows, np.int64), rng)
+        """Draw labels, of classes that noise alone does not explain, then every feature given its label."""
+        classes = proportions(existing(self.label, self.classes, self.class_stddev))
+        group = draw(classes[None, :], np.zeros(rows, np.int64), rng)
         chunk: Chunk = {self.label.column: self.label.draw(group, rng)} if self.label else {}
         for cells, table in zip(self.features, self.tables, strict=True):
-            chunk[cells.column] = cells.draw(draw(np.array([proportions(row) for row in table]), group, rng), rng)
+            given = with_missing(cells, np.array([proportions(row) for row in table]), self.rows, self.stddev)
+            chunk[cells.column] = cells.draw(draw(given, group, rng), rng)
         return chunk

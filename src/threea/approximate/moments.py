@@ -11,8 +11,8 @@ from threea.anonymize.query import Answer
 
 Floats = NDArray[np.float64]
 
-_TOGETHER = 40
-"""Class means are shrunk in groups of so many coordinates of like energy."""
+_SCALES = np.concatenate([[0.0], np.geomspace(1e-4, 10.0, 81)])
+"""How far apart classes may be, beside the rows: the second moment of means as a share of the rows'."""
 
 
 def denoised(answer: Answer) -> Floats:
@@ -29,18 +29,34 @@ def smooth(energies: Floats, stddev: float) -> Floats:
     return np.where(energies > 3 * stddev, energies, np.maximum(near, 0.0))
 
 
-def shrunk_means(means: Floats, stddevs: Floats, sizes: Floats, energies: Floats) -> Floats:
-    """Draw the classes' means towards their common mean, as far as noise explains the difference (James and Stein)."""
+def second_moment(
+    products: Floats, stddev: float, energies: Floats, strongest: NDArray[np.int64], rows: float
+) -> Floats:
+    """Return the second moment of all coordinates: noisy products of the strongest, and energies of the others."""
+    found = np.zeros((len(energies), len(energies)))
+    pooled = _spiked(products.sum(axis=0) / rows, stddev * math.sqrt(len(products)) / rows)
+    found[np.ix_(strongest, strongest)] = _positive(pooled)
+    found[np.diag_indices_from(found)] += np.maximum(energies - np.diag(found), 0.0)
+    return found
+
+
+def shrunk_means(means: Floats, stddevs: Floats, sizes: Floats, moment: Floats) -> Floats:
+    """Draw the classes' means towards their common mean, as far as noise explains the difference.
+
+    Classes are taken to differ the way rows do: normally, by the rows' second moment times a scale, the likeliest one.
+    What is expected, given what is seen, is then Wiener's filter.
+    """
     share = sizes / sizes.sum()
     common = share @ means
-    apart = means - common
-    groups = np.array_split(np.argsort(-energies, kind="stable"), max(1, len(energies) // _TOGETHER))
+    values, vectors = np.linalg.eigh(moment)
+    values = np.maximum(values, 0.0)
+    apart = (means - common) @ vectors
     for place, stddev in enumerate(stddevs):
-        noise = stddev**2 * max(1 - share[place], 0.0)
-        for group in groups:
-            power = float((apart[place, group] ** 2).sum())
-            apart[place, group] *= max(0.0, 1 - noise * max(len(group) - 2, 1) / power) if power > 0 else 0.0
-    found: Floats = common + apart
+        noise = max(stddev**2 * (1 - share[place]), 1e-12)
+        spread = _SCALES[:, None] * values + noise
+        unlikely = (np.log(spread) + apart[place] ** 2 / spread).sum(axis=1)
+        apart[place] *= 1 - noise / spread[unlikely.argmin()]
+    found: Floats = common + apart @ vectors.T
     return found
 
 
