@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize.opening import open_table
-from threea.approximate.classes import CLASSES
+from threea.approximate.classes import CLASSES, RARE
 from threea.approximate.label_tree import EDGES, FEATURES, PAIRS, LabelTree, TreeModel
 from threea.budget import Budget
 from threea.recipes import LabelTreeRecipe
@@ -93,8 +93,24 @@ def test_a_rare_class_is_drawn_more_often_and_the_model_says_so() -> None:
     )
     model = fitted(pa.table({"x": value, "label": label}), schema, SilentNoise())
     drawn = model.sample(20_000, np.random.default_rng(0))["label"]
-    assert drawn.mean() == pytest.approx(1 / 21, abs=0.01)
+    assert drawn.mean() == pytest.approx(1 / (1 + RARE), abs=0.01)
     assert model.sizes[1] == pytest.approx((label == "yes").sum())
+
+
+def test_a_numeric_target_keeps_its_distribution() -> None:
+    rng = np.random.default_rng(3)
+    days = np.where(rng.random(20_000) < 0.8, 0, rng.integers(1, 50, 20_000))
+    schema = Schema.of(
+        {
+            "x": {"kind": "categorical", "categories": ["a", "b"]},
+            "days": {"kind": "integer", "lower": 0, "upper": 50, "special": [0], "nullable": False},
+        },
+        target="days",
+    )
+    model = fitted(pa.table({"x": np.where(days > 0, "b", "a"), "days": days}), schema, SilentNoise())
+    drawn = model.sample(20_000, np.random.default_rng(0))["days"]
+    assert (drawn == 0).mean() == pytest.approx(0.8, abs=0.02)
+    assert model.class_shares == {}
 
 
 def test_a_numeric_target_is_cut_into_ranges_and_drawn_back() -> None:

@@ -72,7 +72,7 @@ class LabelTree:
         given = (label,) if label else ()
         asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
         stddev = table.stddev(asked, plan[FEATURES])
-        effective = balanced(counted, counted_stddev(table, plan)).sum()
+        effective = balanced(label, counted, counted_stddev(table, plan)).sum()
         bins = int(np.clip(effective / (20 * stddev), 8, 256))
         cells = tuple(fine_cells(column, bins) for column in schema.features)
         answer = table.measure(Stack(tuple(Marginal((*given, c)) for c in cells)), plan[FEATURES])
@@ -202,8 +202,8 @@ class TreeModel:
 
     @property
     def balanced(self) -> Floats:
-        """Rows per class, none counted as more than `RARE` times the rarest that stands out from the noise."""
-        return balanced(self.sizes, self.stddev)
+        """Rows per class; of listed ones, none counted as more than `RARE` times the rarest that stands out."""
+        return balanced(self.label, self.sizes, self.stddev)
 
     @property
     def effective_rows(self) -> float:
