@@ -13,6 +13,7 @@ def main() -> None:
     import pyarrow.parquet as pq
 
     import threea
+    from threea.recipes import RECIPES
 
     folder = Path(sys.argv[1])
     job = json.loads((folder / "job.json").read_text())
@@ -23,7 +24,7 @@ def main() -> None:
         schema=threea.Schema.load(folder / "schema.toml"),
         epsilon=job["epsilon"],
         delta=job["delta"],
-        recipe=job["recipe"],
+        recipe=RECIPES[job["recipe"]](**job["settings"]),
         seed=job["seed"],
         accept_unproven=job["accept_unproven"],
     )

@@ -602,6 +602,16 @@ def test_peers_can_be_given_other_bins(tmp_path: Path, scripts: Path) -> None:
     assert [row[2] for row in page(result).sections[0].rows] == ["", "2", "32"]
 
 
+def test_a_recipe_with_settings_stands_among_peers(tmp_path: Path) -> None:
+    names = ["independent:bins=2", "independent:bins=64"]
+    result = peers(["toy"], names, seeds=1, data=tmp_path, cache=tmp_path, epsilon=100.0)
+    coarse, fine = (line for line in result["lines"] if line["method"] in names)
+    assert coarse["ours"] and fine["ours"]
+    # At this epsilon noise moves a count by less than a row; two bins blur what 20 bins can see.
+    assert coarse["tv1"]["mean"] > 2 * fine["tv1"]["mean"]
+    assert result["recipes"][names[0]]["settings"]["bins"] == 2
+
+
 @pytest.mark.parametrize("bins", [(), (1,), (32, 5000), (2.5,)])
 def test_bins_that_cannot_be_are_one_line(tmp_path: Path, bins: tuple) -> None:
     with pytest.raises(SettingError, match=r"^bins \(.*\) must be whole numbers from 2 to 1024"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import hashlib
 import json
@@ -94,7 +95,7 @@ def peers(
 
     Args:
         datasets: Names; only those with a public schema can be binned alike for all.
-        recipes: Names of ours and of `PEERS`; all by default.
+        recipes: Names of ours, also with settings, and of `PEERS`; all by default.
         epsilon: Of every release; delta is the dataset's.
         seeds: How many splits.
         data: The folder that holds the datasets.
@@ -155,7 +156,7 @@ def _named(names: Sequence[str] | None) -> tuple[list[str], dict[str, Peer]]:
     if names is None:
         return list(RECIPES), PEERS
     folded = {name.casefold(): name for name in PEERS}
-    ours = [name for name in names if name in RECIPES]
+    ours = [name for name in names if name.partition(":")[0] in RECIPES]
     others = {folded[name.casefold()]: PEERS[folded[name.casefold()]] for name in names if name.casefold() in folded}
     for name in names:
         if name not in ours and name.casefold() not in folded:
@@ -243,7 +244,8 @@ class _Runner:
                 job |= {"mechanism": self.peer.mechanism, "domain": write_codes(train, schema, folder, self.bins)}
             elif self.recipe is not None:
                 unproven = self.recipe.guarantee is not Guarantee.PROVEN
-                job |= {"recipe": self.method, "accept_unproven": unproven}
+                settings = dataclasses.asdict(self.recipe)
+                job |= {"recipe": self.recipe.name, "settings": settings, "accept_unproven": unproven}
                 pq.write_table(train, folder / "train.parquet")
                 (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
             (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
