@@ -603,13 +603,12 @@ def test_peers_can_be_given_other_bins(tmp_path: Path, scripts: Path) -> None:
 
 
 def test_a_recipe_with_settings_stands_among_peers(tmp_path: Path) -> None:
-    names = ["independent:bins=2", "independent:bins=64"]
-    result = peers(["toy"], names, seeds=1, data=tmp_path, cache=tmp_path, epsilon=100.0)
-    coarse, fine = (line for line in result["lines"] if line["method"] in names)
-    assert coarse["ours"] and fine["ours"]
-    # At this epsilon noise moves a count by less than a row; two bins blur what 20 bins can see.
-    assert coarse["tv1"]["mean"] > 2 * fine["tv1"]["mean"]
-    assert result["recipes"][names[0]]["settings"]["bins"] == 2
+    names = ["dpmix:points=30", "dpmix:points=60"]
+    result = peers(["toy"], names, seeds=1, data=tmp_path, cache=tmp_path)
+    few, many = (line for line in result["lines"] if line["method"] in names)
+    # So many points for each of two classes.
+    assert (few["result"]["rows"], many["result"]["rows"]) == (60, 120)
+    assert result["recipes"][names[0]]["settings"]["points"] == 30
 
 
 @pytest.mark.parametrize("bins", [(), (1,), (32, 5000), (2.5,)])
