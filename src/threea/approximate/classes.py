@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 CLASSES = "rows per class"
 """The plan's line that pays for it."""
 RARE = 5.0
-"""Classes count as at most this many times the rarest one, where cells are chosen and teachers taught."""
+"""A class counts as at most this many times the rarest, where rows are drawn, cells chosen and teachers taught."""
 _NUMERIC_CLASSES = 12
 
 
@@ -73,12 +73,12 @@ def existing(label: Cells | None, sizes: Floats, stddev: float) -> Floats:
     return np.where(sizes >= min(3 * stddev, np.sort(sizes)[-2]), sizes, 0.0)
 
 
-def balanced(label: Merged | None, sizes: Floats, stddev: float) -> Floats:
-    """Return rows per class, none counted as more than `RARE` times the rarest that stands out from the noise.
+def balanced(label: Merged | None, sizes: Floats, stddev: float, most: float = RARE) -> Floats:
+    """Return rows per class, none counted as more than `most` times the rarest that stands out from the noise.
 
     A number's ranges are not rebalanced: its distribution is part of the task.
     """
     if label is None or isinstance(label.cells, Bins):
         return np.maximum(sizes, 0.0) if (sizes > 0).any() else np.ones_like(sizes)
     seen = sizes[sizes > 3 * stddev]
-    return np.minimum(sizes, RARE * seen.min()) if len(seen) else np.maximum(sizes, 1.0)
+    return np.minimum(sizes, most * seen.min()) if len(seen) else np.maximum(sizes, 1.0)

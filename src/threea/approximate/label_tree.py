@@ -19,7 +19,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Pure
 from threea.anonymize.query import Marginal, Stack
 from threea.anonymize.scores import Gaps
-from threea.approximate.classes import CLASSES, balanced, combined, counted_label, counted_stddev
+from threea.approximate.classes import CLASSES, RARE, balanced, combined, counted_label, counted_stddev
 from threea.approximate.denoise import draw, fitted, proportions
 from threea.approximate.feature import Feature, fine_cells
 from threea.cells import Bins, Merged
@@ -46,9 +46,12 @@ class LabelTree:
         pairs: Share of this stage's budget for the pairs along the tree, and the choice of it; the rest goes to the
             features one by one. Where there are too few rows for pairs, their share buys a second look at the features
             that tell most.
+        most: How many times as many rows as of the rarest class there may be of another; infinite to draw all as they
+            occur.
     """
 
     pairs: float = 0.55
+    most: float = RARE
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Count the classes, each feature by class, and the tree's pairs by class."""
@@ -68,11 +71,11 @@ class LabelTree:
         schema = table.schema
         if not schema.features:
             blur = counted_stddev(table, plan)
-            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), blur, {CLASSES: blur})
+            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), blur, {CLASSES: blur}, self.most)
         given = (label,) if label else ()
         asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
         stddev = table.stddev(asked, plan[FEATURES])
-        effective = balanced(label, counted, counted_stddev(table, plan)).sum()
+        effective = balanced(label, counted, counted_stddev(table, plan), self.most).sum()
         bins = int(np.clip(effective / (20 * stddev), 8, 256))
         cells = tuple(fine_cells(column, bins) for column in schema.features)
         answer = table.measure(Stack(tuple(Marginal((*given, c)) for c in cells)), plan[FEATURES])
@@ -80,7 +83,7 @@ class LabelTree:
         sizes = combined(label, counted, counted_stddev(table, plan), tables, stddev)
         features = tuple(Feature.of(c, counts, sizes, stddev) for c, counts in zip(cells, tables, strict=True))
         noise = {CLASSES: counted_stddev(table, plan), FEATURES: stddev}
-        model = TreeModel(label, spread, sizes, features, (), stddev, noise)
+        model = TreeModel(label, spread, sizes, features, (), stddev, noise, self.most)
         return model if len(features) < 2 else _with_edges(model, table, plan)
 
 
@@ -185,6 +188,7 @@ class TreeModel:
         edges: The tree.
         stddev: Of the noise on the features' counts.
         noise: Of every answer, by the plan's line.
+        most: How many times as many rows as of the rarest class there may be of another.
     """
 
     label: Merged | None
@@ -194,6 +198,7 @@ class TreeModel:
     edges: tuple[Edge, ...]
     stddev: float
     noise: Mapping[str, float] = field(default_factory=dict)
+    most: float = RARE
 
     @property
     def rows(self) -> int:
@@ -202,8 +207,8 @@ class TreeModel:
 
     @property
     def balanced(self) -> Floats:
-        """Rows per class; of listed ones, none counted as more than `RARE` times the rarest that stands out."""
-        return balanced(self.label, self.sizes, self.stddev)
+        """Rows per class; of listed ones, none counted as more than `most` times the rarest that stands out."""
+        return balanced(self.label, self.sizes, self.stddev, self.most)
 
     @property
     def effective_rows(self) -> float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from threea.adapt.teacher import Teacher
+from threea.approximate.classes import RARE
 from threea.approximate.label_tree import LabelTree
 from threea.errors import SettingError
 from threea.framework import Recipe
@@ -16,7 +18,8 @@ class LabelTreeRecipe(Recipe):
     """Approximate by a tree, adapt by a teacher.
 
     Args:
-        alpha: Share of labels that stay the tree's own: 1 keeps its density, 0 is all for the task.
+        alpha: Share of labels that stay the tree's own: 1 keeps its density, and the ratio of the classes; 0 is all for
+            the task.
         teacher: Share of the budget for the teacher, where there is a target.
 
     Example:
@@ -38,7 +41,7 @@ class LabelTreeRecipe(Recipe):
     @property
     def approximate(self) -> LabelTree:
         """L1: the distribution of the rows."""
-        return LabelTree()
+        return LabelTree(most=math.inf if self.alpha == 1 else RARE)
 
     @property
     def adapt(self) -> Teacher:
