@@ -9,7 +9,7 @@ from threea.anonymize.accountant import Plan
 from threea.anonymize.opening import open_table
 from threea.anonymize.query import Answer
 from threea.approximate.gaussians import HISTOGRAMS, PRODUCTS, Gaussians
-from threea.approximate.moments import _spiked, covariances
+from threea.approximate.moments import _spiked, covariances, second_moment, shrunk_means
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
 from threea.schema import Schema
@@ -174,6 +174,55 @@ def test_noise_alone_has_no_covariance():
     spike = np.outer(np.ones(200), np.ones(200))
     found = _spiked(noise + spike, 1.0)
     assert np.linalg.norm(found - spike) < np.linalg.norm(noise) / 2
+
+
+def seen_means(apart, stddev, rng):
+    """Return two classes' noisy means, and their sizes."""
+    sizes = np.array([300.0, 100.0])
+    means = np.array([-apart / 4, 3 * apart / 4])
+    stddevs = stddev * 100 / sizes
+    return means + rng.standard_normal(means.shape) * stddevs[:, None], stddevs, sizes, means
+
+
+def test_means_are_drawn_together_where_rows_hardly_vary():
+    rng = np.random.default_rng(5)
+    moment = np.diag(np.concatenate([np.full(10, 4.0), np.full(190, 0.01)]))
+    apart = np.concatenate([rng.standard_normal(10), np.zeros(190)])
+    seen, stddevs, sizes, _ = seen_means(apart, 0.3, rng)
+    found = shrunk_means(seen, stddevs, sizes, moment)
+    # Of 200 coordinates 10 tell the classes apart: noise on the others goes, and these stay.
+    error = ((np.diff(found, axis=0) - apart) ** 2).sum()
+    assert error < 0.2 * ((np.diff(seen, axis=0) - apart) ** 2).sum()
+    np.testing.assert_allclose(found[1, :10] - found[0, :10], apart[:10], atol=4 * 0.35)
+    np.testing.assert_allclose(sizes @ found, sizes @ seen, atol=0.1 * np.abs(sizes @ seen).max())
+
+
+def test_means_without_noise_are_kept_and_those_of_noise_alone_are_not():
+    rng = np.random.default_rng(6)
+    moment = np.diag(rng.uniform(0.5, 2.0, 100))
+    seen, stddevs, sizes, means = seen_means(rng.standard_normal(100), 1e-9, rng)
+    np.testing.assert_allclose(shrunk_means(seen, stddevs, sizes, moment), means, atol=1e-6)
+    seen, stddevs, sizes, _ = seen_means(np.zeros(100), 1.0, rng)
+    found = shrunk_means(seen, stddevs, sizes, moment)
+    assert ((found[1] - found[0]) ** 2).sum() < 0.05 * ((seen[1] - seen[0]) ** 2).sum()
+
+
+def test_the_second_moment_has_all_energies():
+    rng = np.random.default_rng(7)
+    strongest = np.array([0, 2, 3])
+    rows = rng.standard_normal((5_000, 5)) * [3.0, 0.5, 2.0, 2.0, 0.1]
+    products = (rows[:, strongest].T @ rows[:, strongest])[None]
+    found = second_moment(products, 0.0, (rows**2).mean(axis=0), strongest, len(rows))
+    np.testing.assert_allclose(np.diag(found), (rows**2).mean(axis=0))
+    np.testing.assert_allclose(found[np.ix_(strongest, strongest)], products[0] / len(rows))
+    assert found[0, 1] == found[1, 4] == 0
+
+
+def test_shortened_rows_keep_their_means():
+    """Most rows are longer than the radius; what they lose on average is made up for, and longer ones lose more."""
+    table, schema, _, _ = two_classes(4_000)
+    apart = [np.diff(fitted(table, schema, quantile=quantile).centres, axis=0) for quantile in (0.05, 0.99)]
+    assert np.linalg.norm(apart[0]) == pytest.approx(np.linalg.norm(apart[1]), rel=0.15)
 
 
 def test_covariances_have_no_negative_eigenvalues():
