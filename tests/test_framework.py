@@ -163,7 +163,7 @@ class TestClasses:
         assert Schema.load(tmp_path / "out/schema.toml") == rebalanced.schema
         text = written.decode()
         assert text.index("# Classes were rebalanced") < text.index('[column."y"]')
-        assert text.index("# si ck: 4.8% of the synthetic rows") > text.index('[column."other"]')
+        assert text.index(f"# si ck: {1 / (1 + RARE):.1%} of the synthetic rows") > text.index('[column."other"]')
         report = (tmp_path / "out/report.html").read_text()
         assert "Another ratio of classes than the private table" in report
         assert "Weight of a row" in report

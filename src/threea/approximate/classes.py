@@ -18,7 +18,9 @@ Floats = NDArray[np.float64]
 CLASSES = "rows per class"
 """The plan's line that pays for it."""
 RARE = 5.0
-"""A class counts as at most this many times the rarest, where rows are drawn, cells chosen and teachers taught."""
+"""A class is drawn, and counts for a teacher, as at most this many times the rarest."""
+RARE_CELLS = 20.0
+"""The same where cells are chosen: a frequent class can tell of its own features as finely as its rows allow."""
 _NUMERIC_CLASSES = 12
 
 

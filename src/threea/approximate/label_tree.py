@@ -19,7 +19,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Pure
 from threea.anonymize.query import Marginal, Stack
 from threea.anonymize.scores import Gaps
-from threea.approximate.classes import CLASSES, RARE, balanced, combined, counted_label, counted_stddev
+from threea.approximate.classes import CLASSES, RARE, RARE_CELLS, balanced, combined, counted_label, counted_stddev
 from threea.approximate.denoise import draw, fitted, proportions
 from threea.approximate.feature import Feature, fine_cells
 from threea.cells import Bins, Merged
@@ -75,7 +75,7 @@ class LabelTree:
         given = (label,) if label else ()
         asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
         stddev = table.stddev(asked, plan[FEATURES])
-        effective = balanced(label, counted, counted_stddev(table, plan), self.most).sum()
+        effective = balanced(label, counted, counted_stddev(table, plan), RARE_CELLS).sum()
         bins = int(np.clip(effective / (20 * stddev), 8, 256))
         cells = tuple(fine_cells(column, bins) for column in schema.features)
         answer = table.measure(Stack(tuple(Marginal((*given, c)) for c in cells)), plan[FEATURES])
@@ -110,7 +110,7 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     pair = Marginal(tuple(feature.merged for feature in model.features[:1]))
     stddev = table.stddev(Stack((pair,) * count), plan[PAIRS])
     spread = math.exp(-float(np.sum(weight * np.log(weight, where=weight > 0, out=np.zeros_like(weight)))))
-    effective = model.effective_rows
+    effective = model.telling_rows
     budgeted = math.sqrt(_MOST_PAIR_CELLS / (len(weight) * count * (count + 1) / 2))
     # Cells must stand out from the noise, and be few beside the rows.
     finest = min(32, budgeted, effective / (10 * len(model.features)))
@@ -135,7 +135,7 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
 
 def _looked_at_again(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     """Spend what a tree would have cost on another look at the features that tell the classes apart."""
-    weight, effective = model.weights, model.effective_rows
+    weight, effective = model.weights, model.telling_rows
     first = [feature.coarser(4, weight, 2 * feature.stddev / effective) for feature in model.features]
     lead = np.array([feature.telling(model.sizes) for feature in first])
     count = min(max(int((lead > _AGAIN).sum()), _FEWEST_AGAIN), len(lead))
@@ -214,6 +214,11 @@ class TreeModel:
     def effective_rows(self) -> float:
         """How many rows there are, counted so."""
         return max(float(self.balanced.sum()), 1.0)
+
+    @property
+    def telling_rows(self) -> float:
+        """How many rows there are for cells to stand out by."""
+        return max(float(balanced(self.label, self.sizes, self.stddev, RARE_CELLS).sum()), 1.0)
 
     @property
     def weights(self) -> Floats:
