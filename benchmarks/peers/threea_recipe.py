@@ -1,5 +1,6 @@
 """A recipe of threea, under the same conditions as its peers: one process, one core, fit and sample timed apart."""
 
+import dataclasses
 import json
 import sys
 import time
@@ -13,7 +14,7 @@ def main() -> None:
     import pyarrow.parquet as pq
 
     import threea
-    from threea.recipes import RECIPES
+    from threea.synthesis import make_recipe
 
     folder = Path(sys.argv[1])
     job = json.loads((folder / "job.json").read_text())
@@ -24,7 +25,7 @@ def main() -> None:
         schema=threea.Schema.load(folder / "schema.toml"),
         epsilon=job["epsilon"],
         delta=job["delta"],
-        recipe=RECIPES[job["recipe"]](**job["settings"]),
+        recipe=dataclasses.replace(make_recipe(job["recipe"]), **job["settings"]),
         seed=job["seed"],
         accept_unproven=job["accept_unproven"],
     )
