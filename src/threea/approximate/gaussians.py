@@ -3,8 +3,8 @@
 Each column's cells are scored by where they lie between its bounds and centred by the noisy histogram. The scored row
 is turned into cosines (of an image's height and width, or along the columns), whose lengths, energies, class means and
 products are asked in turn. Samples are drawn from the Gaussians, turned back, and moved to the columns' noisy
-histograms rank by rank: a Gaussian copula. Memory: a matrix of columns times at most `most_cosines` doubles, and
-per class a factor of at most `most_products` squared.
+histograms rank by rank: a Gaussian copula. Memory: a matrix of columns times at most `most_cosines` doubles, one of
+the square of these, and per class a factor of at most `most_products` squared.
 """
 
 from __future__ import annotations
