@@ -167,7 +167,7 @@ def spanned(table: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from threea.schema import Schema
+    from threea.table.schema import Schema
 
     columns: dict[str, dict[str, Any]] = {}
     for field in table.schema:

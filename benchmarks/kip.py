@@ -25,7 +25,7 @@ def step_time(support: int, target: int, columns: int) -> dict[str, float]:
 
     Processor time, and the least of it, because a busy machine changes ratios of other times.
     """
-    from threea.adapt.inducing import induce
+    from threea.adapt.kip import induce
 
     goal, classes = simulated(max(TARGET), columns, 0)
     start, labels = simulated(support, columns, 1)
@@ -82,7 +82,7 @@ def centroids(points: np.ndarray, labels: np.ndarray, each: int) -> tuple[np.nda
 
 def effect_of_alpha() -> list[dict[str, float]]:
     """Move centroids; return how far they went, and how well ridge regression on them predicts held-out points."""
-    from threea.adapt.inducing import induce
+    from threea.adapt.kip import induce
     from threea.adapt.ntk import TangentKernel
 
     kernel = TangentKernel()

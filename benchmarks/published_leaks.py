@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
-from threea.anonymize.opening import open_table
-from threea.anonymize.till import Till
+from threea.anonymize.open_table import open_table
+from threea.anonymize.spending import Spending
 from threea.backends import open_backend
 from threea.budget import Budget, mu_from
 from threea.evaluate.audit import audit
@@ -31,7 +31,7 @@ from threea.evaluate.audit_answers import AuditedTable, Sides, Tape
 from threea.evaluate.audit_bounds import INTERVALS, direct_bound, gaussian_bound
 from threea.evaluate.audit_pairs import middle_group
 from threea.recipes import ClustMix
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 BUDGET = Budget(1.0, 1e-5, "replace")
 SCHEMA = Schema.of(
@@ -97,7 +97,7 @@ class Job:
     def _run(self, number: int, opened: Any, sides: Sides, ledger: Ledger) -> tuple[float, float]:
         name, tape = f"run {number}", Tape()
         ledger.register(name, lambda key: name)
-        table = AuditedTable.beside(opened, Till(BUDGET, ledger, name), secrets.token_bytes(32), sides, tape)
+        table = AuditedTable.beside(opened, Spending(BUDGET, ledger, name), secrets.token_bytes(32), sides, tape)
         # The two tables must not share their noise, or they would be told apart without any.
         noise: Noise = SecureNoise() if self.noise is None else self.noise(2 * number + self.side)
         table._noise = noise

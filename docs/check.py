@@ -210,11 +210,11 @@ def unproven(root: Path) -> list[str]:
 
 
 def _to_prove() -> set[str]:
-    from threea.anonymize import door, events, gradient, query, sampled, scores, vectors
+    from threea.anonymize import door, events, gradient, query, sampled, selection, vectors
 
     queries = {
         name
-        for module in (gradient, query, scores, vectors)
+        for module in (gradient, query, selection, vectors)
         for name, kind in inspect.getmembers(module, inspect.isclass)
         if kind.__module__ == module.__name__
         and not issubclass(kind, enum.Enum)

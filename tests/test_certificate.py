@@ -8,7 +8,7 @@ import pytest
 
 import threea
 from threea import hospital
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.certificate import Certificate, ClassShare, Guarantee
 from threea.recipes import Independent

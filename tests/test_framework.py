@@ -15,13 +15,13 @@ import pytest
 import threea
 from threea import hospital
 from threea.adapt.teacher import Taught
-from threea.approximate.classes import RARE
+from threea.approximate.label_counts import RARE
 from threea.budget import Budget
-from threea.figures import TermsFigure, TreeFigure
 from threea.framework import Release
+from threea.model_summary import TermsFigure, TreeFigure
 from threea.recipes import Independent, LabelTreeRecipe
 from threea.report import render
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
 LINES = ["rows per class", "features given the label", "tree edges", "pairs given the label", "teacher's gradient"]

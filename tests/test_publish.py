@@ -16,7 +16,7 @@ import pytest
 import threea
 from threea import framework, hospital, publish, report
 from threea.errors import SettingError
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 ROWS = 120
 FILES = ["certificate.json", "report.html", "schema.toml"]
@@ -78,7 +78,7 @@ def test_batches_are_the_same_each_time(release: threea.Release, small_chunks: i
 
 
 def test_two_seeds_give_two_tables_and_one_seed_one(tmp_path: Path) -> None:
-    from threea.anonymize.opening import open_table
+    from threea.anonymize.open_table import open_table
     from threea.budget import Budget
     from threea.recipes import Independent
     from threea.testing import SeededNoise

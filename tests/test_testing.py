@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Marginal
 from threea.approximate.histograms import HistogramModel, LabelHistograms
 from threea.errors import SettingError
 from threea.framework import Approximation, Recipe
 from threea.recipes import Independent
-from threea.schema import Chunk, Schema
+from threea.table.schema import Chunk, Schema
 from threea.testing import CASES, TABLE_LAWS, check_recipe
 from threea.testing.canary import within
 

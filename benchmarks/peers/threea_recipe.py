@@ -14,7 +14,7 @@ def main() -> None:
     import pyarrow.parquet as pq
 
     import threea
-    from threea.synthesis import make_recipe
+    from threea.session import make_recipe
 
     folder = Path(sys.argv[1])
     job = json.loads((folder / "job.json").read_text())

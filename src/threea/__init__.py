@@ -13,11 +13,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from threea import hospital, recipes
-    from threea.anonymize.opening import open_table
+    from threea.anonymize.open_table import open_table
     from threea.budget import Adjacency, Budget
     from threea.framework import Recipe, Release
-    from threea.schema import Column, Kind, Schema
-    from threea.synthesis import synthesize
+    from threea.session import synthesize
+    from threea.table.schema import Column, Kind, Schema
 
 __all__ = [
     "Adjacency",
@@ -37,15 +37,15 @@ __all__ = [
 _HOMES = {
     "Adjacency": "threea.budget",
     "Budget": "threea.budget",
-    "Column": "threea.schema",
-    "Kind": "threea.schema",
+    "Column": "threea.table.schema",
+    "Kind": "threea.table.schema",
     "Recipe": "threea.framework",
     "Release": "threea.framework",
-    "Schema": "threea.schema",
+    "Schema": "threea.table.schema",
     "hospital": "threea.hospital",
-    "open_table": "threea.anonymize.opening",
+    "open_table": "threea.anonymize.open_table",
     "recipes": "threea.recipes",
-    "synthesize": "threea.synthesis",
+    "synthesize": "threea.session",
 }
 
 

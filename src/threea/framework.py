@@ -27,16 +27,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 import threea
-from threea import codec, publish
-from threea.anonymize.accountant import Plan, Step
-from threea.anonymize.discover import SHARE, discover
-from threea.anonymize.discover import steps as discovery_steps
+from threea import publish
 from threea.anonymize.door import PrivateTable
+from threea.anonymize.plan import Plan, Step
 from threea.certificate import Certificate, ClassShare, Guarantee
+from threea.describe.discover import SHARE, discover
+from threea.describe.discover import steps as discovery_steps
 from threea.errors import MissingExtra, SettingError
-from threea.figures import Figure, Histogram
+from threea.model_summary import Figure, Histogram
 from threea.report import words
-from threea.schema import OTHER, Chunk, Schema
+from threea.table import codec
+from threea.table.schema import OTHER, Chunk, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.errors import SettingError
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

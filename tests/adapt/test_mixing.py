@@ -7,16 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from threea.adapt import inducing, mixing
+from threea.adapt import kip as inducing
+from threea.adapt import mixing
 from threea.adapt.mixing import ASSUMPTIONS, Mixing, Points
-from threea.anonymize.accountant import Plan
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
+from threea.anonymize.plan import Plan
 from threea.approximate.constrained import Clusters, RandomGroups, SizeConstrained
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import InternalError, SettingError
 from threea.framework import Fixed, Recipe, Release
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
 ROWS, COLUMNS = 2000, 40

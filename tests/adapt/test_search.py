@@ -9,12 +9,12 @@ import pytest
 from threea.adapt import mixing, search
 from threea.adapt.mixing import Mixing, Points
 from threea.adapt.search import POINTS, Search, utility
-from threea.anonymize.accountant import Plan
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
+from threea.anonymize.plan import Plan
 from threea.approximate.constrained import Clusters, SizeConstrained
 from threea.budget import Budget
 from threea.errors import InternalError, MissingExtra, SettingError
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
 BUDGET = Budget(4.0, 1e-2)
@@ -131,7 +131,7 @@ def test_a_search_repeats_with_seeded_noise_and_reads_the_rows_once(monkeypatch:
     assert all(np.array_equal(again.chunk[name], values) for name, values in first.chunk.items())
     opened, plan = opened_and_planned()
     Search(approximate=STAGE, mixing=MIXING, trials=3).adapt(STAGE.fit(opened, plan), opened, plan)
-    assert opened._till.exposed == ["ClustMix as published"]
+    assert opened._spending.exposed == ["ClustMix as published"]
 
 
 def test_a_search_needs_classes_trials_and_clusters() -> None:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threea.adapt.teacher import STEP, Taught, Teacher, even_draw, softmax
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.errors import SettingError
 from threea.hospital import schema as hospital_schema
 from threea.recipes import LabelTreeRecipe
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
 ROWS = 20_000

@@ -13,8 +13,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threea.anonymize.accountant import THRESHOLD_SHARE, Line, Plan, Step, epsilon_of
-from threea.anonymize.events import Gaussian, NonPrivate, Pure, Sampled, Threshold, from_json, to_json
+from threea.anonymize.accountant import Line, epsilon_of
+from threea.anonymize.events import Gaussian, NonPrivate, PartitionSelection, Pure, Sampled, from_json, to_json
+from threea.anonymize.plan import PARTITION_SELECTION_SHARE, Plan, Step
 from threea.budget import Adjacency, Budget, epsilon_from, mu_from
 from threea.errors import SettingError, ThreeaError
 
@@ -121,11 +122,11 @@ def test_one_pure_event_costs_its_epsilon_at_most():
 
 
 def test_thresholds_eat_delta():
-    assert epsilon(Threshold(4.0, 4e-7)) == epsilon(Gaussian(4.0), delta=6e-7)
-    assert epsilon(Threshold(4.0, 4e-7), Threshold(4.0, 4e-7)) == pytest.approx(
+    assert epsilon(PartitionSelection(4.0, 4e-7)) == epsilon(Gaussian(4.0), delta=6e-7)
+    assert epsilon(PartitionSelection(4.0, 4e-7), PartitionSelection(4.0, 4e-7)) == pytest.approx(
         epsilon(Gaussian(4.0 / math.sqrt(2)), delta=2e-7), rel=1e-9
     )
-    assert epsilon(Threshold(4.0, 1e-6)) == math.inf
+    assert epsilon(PartitionSelection(4.0, 1e-6)) == math.inf
 
 
 def test_rows_handed_out_cost_everything():
@@ -140,7 +141,7 @@ EVENTS = st.one_of(
     st.builds(Gaussian, st.floats(0.5, 50)),
     st.builds(Pure, st.floats(0.01, 2)),
     st.builds(Sampled, st.sampled_from([0.01, 0.3, 1.0]), st.floats(0.5, 50)),
-    st.builds(Threshold, st.floats(0.5, 50), st.floats(1e-12, 1e-7)),
+    st.builds(PartitionSelection, st.floats(0.5, 50), st.floats(1e-12, 1e-7)),
 )
 
 
@@ -159,7 +160,9 @@ def test_a_larger_delta_never_costs_more(events, delta, factor):
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.sampled_from([Gaussian(3.0), Sampled(0.3, 3.0), Threshold(3.0, 1e-8), Pure(0.3)]), st.integers(1, 30))
+@given(
+    st.sampled_from([Gaussian(3.0), Sampled(0.3, 3.0), PartitionSelection(3.0, 1e-8), Pure(0.3)]), st.integers(1, 30)
+)
 def test_more_of_an_event_costs_more(event, count):
     def cost(times):
         return epsilon_of([Line("step", event, times)], 1e-6, ADD_REMOVE)
@@ -178,9 +181,9 @@ def test_more_of_an_event_costs_more(event, count):
         lambda: Sampled(0.0, 1.0),
         lambda: Sampled(1.5, 1.0),
         lambda: Sampled(0.5, -1.0),
-        lambda: Threshold(1.0, -0.5),
-        lambda: Threshold(1.0, math.nan),
-        lambda: Threshold(-1.0, 1e-9),
+        lambda: PartitionSelection(1.0, -0.5),
+        lambda: PartitionSelection(1.0, math.nan),
+        lambda: PartitionSelection(-1.0, 1e-9),
     ],
     ids=lambda make: inspect.getsource(make).strip(" \n,").removeprefix("lambda: "),
 )
@@ -214,9 +217,9 @@ MIXES = [
     [Step(name="counts", weight=1.0), Step(name="gradients", weight=2.0, count=100)],
     steps(Gaussian=1.0, Pure=0.2),
     steps(Pure=1.0),
-    steps(Gaussian=0.85, Threshold=0.15),
+    steps(Gaussian=0.85, PartitionSelection=0.15),
     [
-        *steps(Gaussian=1.0, Pure=0.3, Threshold=0.2),
+        *steps(Gaussian=1.0, Pure=0.3, PartitionSelection=0.2),
         Step(name="gradients", weight=1.0, kind=Sampled, rate=0.2, count=5),
     ],
 ]
@@ -241,14 +244,14 @@ def test_weights_share_out_mu_squared():
 
 def test_thresholds_take_their_share_of_delta():
     plan = Plan.calibrate(
-        Budget(1.0, 1e-6), [*steps(Gaussian=1.0), Step(name="t", weight=1.0, kind=Threshold, count=2)]
+        Budget(1.0, 1e-6), [*steps(Gaussian=1.0), Step(name="t", weight=1.0, kind=PartitionSelection, count=2)]
     )
-    assert plan["t"].event.delta * 2 == pytest.approx(THRESHOLD_SHARE * 1e-6)
+    assert plan["t"].event.delta * 2 == pytest.approx(PARTITION_SELECTION_SHARE * 1e-6)
 
 
 @pytest.mark.parametrize("target", [0.01, 100.0])
 def test_calibration_reaches_the_ends_of_the_scale(target):
-    plan = Plan.calibrate(Budget(target, 1e-6), steps(Gaussian=1.0, Pure=0.5, Threshold=0.1))
+    plan = Plan.calibrate(Budget(target, 1e-6), steps(Gaussian=1.0, Pure=0.5, PartitionSelection=0.1))
     assert 0.99 * target <= plan.epsilon <= target
 
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.noise import SecureNoise
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Marginal, Stack
 from threea.budget import Adjacency, Budget, epsilon_from
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SilentNoise
 
 FALSE_ALARM = 1e-6

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threea.anonymize.bounding import step_of
+from threea.anonymize.clipping import step_of
 from threea.anonymize.cluster_sums import MOST_SCORE, ClusterSums, Scores
 from threea.anonymize.query import Answer, Rows
-from threea.cells import Bins, Categories, Merged
 from threea.errors import SettingError
+from threea.table.cells import Bins, Categories, Merged
 
 LAW = settings(max_examples=60, deadline=None)
 NUMBER = Bins(column="number", edges=tuple(np.linspace(-1, 1, 9)), special=(0.0,), missing=True)

@@ -21,16 +21,16 @@ import pyarrow.parquet
 import pytest
 from scipy.stats import norm
 
-from threea import codec
-from threea.anonymize.accountant import Line, Plan, Step
+from threea.anonymize.accountant import Line
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.events import Gaussian, NonPrivate, Pure, Sampled, Threshold
+from threea.anonymize.events import Gaussian, NonPrivate, PartitionSelection, Pure, Sampled
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import SecureNoise
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
 from threea.anonymize.sampled import SampledTable
-from threea.anonymize.scores import Gaps, Values
+from threea.anonymize.selection import QualityScores, Values
 from threea.backends import Backend, MemoryBackend, RowBackend
 from threea.backends.files import CsvBackend, ParquetBackend
 from threea.backends.units import UnitBackend
@@ -38,7 +38,8 @@ from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
 from threea.errors import BudgetRefused, InputError, InternalError, RowFunctionError, SettingError
 from threea.recipes import Independent
-from threea.schema import Schema
+from threea.table import codec
+from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
 ROWS = 1379
@@ -175,14 +176,14 @@ THINGS = {
     "table": lambda folder: opened(),
     "table of persons": lambda folder: opened(unit="person", max_rows_per_unit=2),
     "sampled table": lambda folder: opened().sampled(0.5),
-    "what a table remembers": lambda folder: asked_once()._memory,
-    "remembered rows": lambda folder: asked_once()._memory.recall(MARGINAL.keys)[0],
+    "what a table remembers": lambda folder: asked_once()._cache,
+    "remembered rows": lambda folder: asked_once()._cache.recall(MARGINAL.keys)[0],
     "memory": lambda folder: MemoryBackend(rows()),
     "parquet": lambda folder: ParquetBackend(folder / "rows.parquet"),
     "csv": lambda folder: CsvBackend(folder / "rows.csv"),
     "units": lambda folder: UnitBackend(MemoryBackend(rows()), "person", 1, b"key"),
     "filtered": lambda folder: UnitBackend(MemoryBackend(rows()), "person", 1, b"key").sampled(np.ones(ROWS, np.bool_)),
-    "till": lambda folder: opened()._till,
+    "spending": lambda folder: opened()._spending,
     "release": lambda folder: Independent().run(opened(noise=None), rows=10),
 }
 
@@ -346,9 +347,9 @@ MARGINAL = Marginal((SCHEMA["ward"].cells(8),))
 ASK = {
     Gaussian: lambda table, charge: table.measure(Count(), charge),
     Pure: lambda table, charge: table.measure(Count(), charge),
-    Threshold: lambda table, charge: table.measure(Values(("ward",)), charge),
+    PartitionSelection: lambda table, charge: table.measure(Values(("ward",)), charge),
     Sampled: lambda table, charge: table.sampled(0.5).measure(Count(), charge),
-    "select": lambda table, charge: table.select(Gaps((MARGINAL,), ((0.0,) * MARGINAL.size,)), charge),
+    "select": lambda table, charge: table.select(QualityScores((MARGINAL,), ((0.0,) * MARGINAL.size,)), charge),
     "vote": lambda table, charge: table.vote(
         lambda chunk: lambda inputs: np.zeros(1), {"cost": np.zeros(1)}, classes=2, parts=2, charge=charge
     ),
@@ -469,10 +470,10 @@ def test_a_plan_for_another_adjacency_is_refused():
 @pytest.mark.parametrize(
     ("act", "kind"),
     [
-        (Gaussian, Threshold),
+        (Gaussian, PartitionSelection),
         (Gaussian, Sampled),
-        (Threshold, Gaussian),
-        (Threshold, Pure),
+        (PartitionSelection, Gaussian),
+        (PartitionSelection, Pure),
         (Sampled, Gaussian),
         ("select", Gaussian),
         ("vote", Pure),
@@ -610,7 +611,7 @@ def test_a_value_that_one_unit_makes_known_passes_the_threshold_as_seldom_as_sta
     The least noise that shows them is found by bisection. Over all values of the unit, noise of the event's size
     reaches it with a third of delta at most, which leaves a third for either direction of replacement.
     """
-    event, noise = Threshold(2.0, 1e-3), Lift()
+    event, noise = PartitionSelection(2.0, 1e-3), Lift()
     columns_of_text = {name: {"kind": "categorical", "open_ended": True} for name in columns}
     table = open_table(
         pa.table({name: ["v", "v"] for name in columns} | {"x": [True, True]}),
@@ -638,16 +639,16 @@ def test_select_takes_the_largest_gap():
     exact = [tuple(float(np.sum(codes == c)) for c in range(size)) for codes, size in ((CODES, 4), (DIED, 3))]
     off = tuple(count + 5 for count in exact[1])
     table, priced = opened(), plan(Pure, count=3)
-    assert table.select(Gaps((ward, died), (exact[0], off)), priced["Pure"]) == 1
-    assert table.select(Gaps((died, ward), (off, exact[0])), priced["Pure"]) == 0
+    assert table.select(QualityScores((ward, died), (exact[0], off)), priced["Pure"]) == 1
+    assert table.select(QualityScores((died, ward), (off, exact[0])), priced["Pure"]) == 0
     far = tuple(-count for count in exact[0])
-    assert table.select(Gaps((died, ward, died), (off, far, exact[1])), priced["Pure"]) == 1
+    assert table.select(QualityScores((died, ward, died), (off, far, exact[1])), priced["Pure"]) == 1
 
 
-def exact_gaps(*off, handicaps=()):
+def exact_gaps(*off, penalties=()):
     """Return candidates that are off by so many rows in each of their four cells."""
     counts = np.array([np.sum(code == CODES) for code in range(4)], np.float64)
-    return Gaps((MARGINAL,) * len(off), tuple(counts + each for each in off), handicaps)
+    return QualityScores((MARGINAL,) * len(off), tuple(counts + each for each in off), penalties)
 
 
 def test_select_chooses_only_among_the_candidates_allowed():
@@ -676,21 +677,21 @@ def test_handicaps_shift_choices():
     """Scores are 4, 36, 20 and 28 rows before anything is taken off them."""
     table, priced = opened(), plan(Pure, count=4)
     cases = [((), 1), ((0.0, 7.9, 0.0, 0.0), 1), ((0.0, 8.1, 0.0, 0.0), 3), ((-40.0, 0.0, 0.0, 0.0), 0)]
-    for handicaps, expected in cases:
-        assert table.select(exact_gaps(1, 9, 5, 7, handicaps=handicaps), priced["Pure"]) == expected
+    for penalties, expected in cases:
+        assert table.select(exact_gaps(1, 9, 5, 7, penalties=penalties), priced["Pure"]) == expected
 
 
 @pytest.mark.parametrize(
-    "handicaps", [(1.0,), (1.0,) * 3, (math.nan, 0.0), (math.inf, 0.0), (0.0, -(2.0**42))], ids=str
+    "penalties", [(1.0,), (1.0,) * 3, (math.nan, 0.0), (math.inf, 0.0), (0.0, -(2.0**42))], ids=str
 )
-def test_handicaps_that_do_not_fit_are_refused(handicaps):
-    with pytest.raises(SettingError, match="handicap"):
-        exact_gaps(1, 2, handicaps=handicaps)
+def test_handicaps_that_do_not_fit_are_refused(penalties):
+    with pytest.raises(SettingError, match="penalty"):
+        exact_gaps(1, 2, penalties=penalties)
 
 
 def test_gaps_need_as_many_expectations_as_cells():
     with pytest.raises(SettingError, match="as many expected counts"):
-        Gaps((MARGINAL,), ((1.0,),))
+        QualityScores((MARGINAL,), ((1.0,),))
 
 
 @pytest.mark.parametrize("unit", [None, "person"])
@@ -707,9 +708,9 @@ def test_votes_come_from_disjoint_parts(unit):
     answer = table.vote(teacher, inputs, classes=3, parts=5, charge=plan()["Gaussian"])
     assert len(lessons) == 5
     assert sorted(np.concatenate(lessons)) == list(range(ROWS))
-    assert min(len(lesson) for lesson in lessons) > ROWS / 5 / 2
+    assert min(len(fill) for fill in lessons) > ROWS / 5 / 2
     if unit:
-        persons = [set((lesson // 2).tolist()) for lesson in lessons]
+        persons = [set((fill // 2).tolist()) for fill in lessons]
         assert sum(len(part) for part in persons) == len(set.union(*persons))
     # Votes beyond the classes go to the nearest; teacher n votes for n on the second input.
     assert answer.value.tolist() == [[5, 0, 0], [0, 1, 4], [0, 0, 5]]
@@ -772,14 +773,14 @@ def test_noise_is_foretold_without_touching_a_row():
     assert table.stddev(MARGINAL, plan()["Gaussian"]) == pytest.approx(1 / BUDGET.mu)
 
 
-@pytest.mark.parametrize("kind", [Threshold, Sampled])
+@pytest.mark.parametrize("kind", [PartitionSelection, Sampled])
 def test_noise_is_foretold_for_sums_over_all_rows_only(kind):
     charge = sample()["step"] if kind is Sampled else plan(kind)[kind.__name__]
     with pytest.raises(SettingError, match=f"pays for a {kind.__name__} event"):
         opened().stddev(Count(), charge)
 
 
-@pytest.mark.parametrize("kind", [Gaussian, Pure, Threshold])
+@pytest.mark.parametrize("kind", [Gaussian, Pure, PartitionSelection])
 @pytest.mark.parametrize("other", [Budget(0.5, 1e-6), Budget(1.0, 1e-8)], ids=["epsilon", "delta"])
 def test_events_follow_the_budget(kind, other):
     assert plan(kind)[kind.__name__].event != plan(kind, budget=other)[kind.__name__].event
@@ -899,7 +900,7 @@ def test_an_engine_that_only_sums_answers_what_needs_sums_only():
     assert opened(engine).sampled(0.5).measure(Count(), sample()["step"]).value == ROWS
 
 
-@pytest.mark.parametrize("act", [Threshold, "vote"], ids=["values", "vote"])
+@pytest.mark.parametrize("act", [PartitionSelection, "vote"], ids=["values", "vote"])
 def test_what_needs_rows_is_refused_by_an_engine_that_only_sums(act):
     kind = PAYS.get(act, act)
     with pytest.raises(SettingError, match="only sums"):

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threea.anonymize import gradient
-from threea.anonymize.bounding import step_of
+from threea.anonymize.clipping import step_of
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.query import Rows
-from threea.cells import Bins, Categories, Merged
 from threea.errors import SettingError
+from threea.table.cells import Bins, Categories, Merged
 
 LAW = settings(max_examples=80, deadline=None)
 LABEL = Categories(column="label", count=4, missing=False)

@@ -10,17 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threea import hospital
-from threea.anonymize.accountant import Line, Plan, Step
-from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
-from threea.anonymize.opening import open_table
+from threea.anonymize.accountant import Line
+from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
+from threea.anonymize.open_table import open_table
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Marginal
-from threea.anonymize.scores import Values
+from threea.anonymize.selection import Values
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
 from threea.errors import SchemaError, SettingError
 from threea.recipes import Independent
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
@@ -230,7 +231,7 @@ def test_noise_on_discovered_values_grows_with_the_rows_of_a_unit() -> None:
     for max_rows in (1, 4):
         noise = ScaleSpy()
         private = open_table(table, budget=Budget(1.0), unit="person", max_rows_per_unit=max_rows, noise=noise)
-        private.measure(Values(("word",)), plan_of(Threshold)["count"])
+        private.measure(Values(("word",)), plan_of(PartitionSelection)["count"])
         relative.append(noise.scale / (noise.sums[0] / 100))
     assert relative[1] == pytest.approx(4 * relative[0], rel=1e-12)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threea.anonymize.bounding import step_of
+from threea.anonymize.clipping import step_of
 from threea.anonymize.query import Answer, Rows
 from threea.anonymize.vectors import BASIS_BITS, MOST_SCORE, Frame, Lengths, Moment, Vectors, basis, frequencies
-from threea.cells import Bins, Categories
 from threea.errors import SettingError
+from threea.table.cells import Bins, Categories
 
 LAW = settings(max_examples=60, deadline=None)
 STEP = step_of(1.0)

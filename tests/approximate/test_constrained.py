@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threea.anonymize.accountant import Plan
 from threea.anonymize.events import Gaussian
-from threea.anonymize.opening import open_table
-from threea.approximate import components, constrained
+from threea.anonymize.open_table import open_table
+from threea.anonymize.plan import Plan
+from threea.approximate import constrained
+from threea.approximate import constrained_gmm as components
 from threea.approximate.assignment import NoSolution, assign
-from threea.approximate.components import COVARIANCES, constrained_means, means, mixture, squared_distances
 from threea.approximate.constrained import STEP, Clusters, RandomGroups, SizeConstrained, sliced
+from threea.approximate.constrained_gmm import COVARIANCES, constrained_means, means, mixture, squared_distances
 from threea.budget import Budget
 from threea.errors import InputError, InternalError, SettingError
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from threea.approximate.denoise import draw, fitted, grouped, shrunk
-from threea.cells import Bins, Categories
+from threea.table.cells import Bins, Categories
 
 NUMBERS = Bins(column="x", edges=tuple(float(edge) for edge in range(11)), special=(-1.0,), missing=True)
 WORDS = Categories(column="w", count=6, missing=False)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from threea.approximate.feature import Feature
-from threea.cells import Bins
+from threea.table.cells import Bins
 
 CELLS = Bins(column="n", edges=(0.0, 1.0, 2.0, 3.0), special=(), missing=True, whole=False)
 SIZES = np.array([600.0, 300.0])

@@ -4,15 +4,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from threea import codec
-from threea.anonymize.accountant import Plan
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
+from threea.anonymize.plan import Plan
 from threea.anonymize.query import Answer
+from threea.approximate.covariance_denoising import _spiked, covariances, second_moment, shrunk_means
 from threea.approximate.gaussians import HISTOGRAMS, PRODUCTS, Gaussians
-from threea.approximate.moments import _spiked, covariances, second_moment, shrunk_means
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
-from threea.schema import Schema
+from threea.table import codec
+from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
 WIDE = 120

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from threea import hospital
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.anonymize.query import Answer
 from threea.approximate.histograms import HistogramModel, LabelHistograms, draw, proportions
 from threea.budget import Budget
-from threea.cells import Bins, Categories
-from threea.codec import encode
 from threea.recipes import Independent
-from threea.schema import Schema
+from threea.table.cells import Bins, Categories
+from threea.table.codec import encode
+from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
 FALSE_ALARMS = 1e-6

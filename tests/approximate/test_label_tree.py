@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from threea.anonymize.opening import open_table
-from threea.approximate.classes import CLASSES, RARE
+from threea.anonymize.open_table import open_table
+from threea.approximate.label_counts import CLASSES, RARE
 from threea.approximate.label_tree import EDGES, FEATURES, PAIRS, LabelTree, TreeModel
 from threea.budget import Budget
 from threea.recipes import LabelTreeRecipe
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
 ROWS = 4000

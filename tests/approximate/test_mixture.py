@@ -6,17 +6,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from threea import codec
-from threea.anonymize.accountant import Plan
-from threea.anonymize.opening import open_table
-from threea.approximate.classes import CLASSES
+from threea.anonymize.open_table import open_table
+from threea.anonymize.plan import Plan
 from threea.approximate.coordinates import ClusterAnswer, normal_scores, tilted
 from threea.approximate.denoise import proportions
+from threea.approximate.label_counts import CLASSES
 from threea.approximate.mixture import CLUSTERS, HISTOGRAMS, Mixture
 from threea.budget import Adjacency, Budget
-from threea.cells import Bins
 from threea.errors import SettingError
-from threea.schema import Schema
+from threea.table import codec
+from threea.table.cells import Bins
+from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
 

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 
 import threea
-from threea.anonymize.accountant import Line, Plan
+from threea.anonymize.accountant import Line
 from threea.anonymize.events import Sampled
+from threea.anonymize.plan import Plan
 from threea.approximate.random_mixing import MIXTURES, Coordinates, Mixtures, RandomMixing
 from threea.budget import Budget
 from threea.errors import SettingError
-from threea.schema import Column, Kind, Schema
+from threea.table.schema import Column, Kind, Schema
 from threea.testing import SeededNoise, SilentNoise
 
 LABEL = {"kind": "categorical", "categories": ["no", "yes", "never"], "nullable": False}

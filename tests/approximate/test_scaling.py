@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threea.approximate.scaling import SCALINGS, Scale, Scaling
-from threea.schema import Column, Kind
+from threea.table.schema import Column, Kind
 
 REAL = Column(name="x", kind=Kind.REAL, lower=-1e6, upper=1e6)
 WHOLE = Column(name="x", kind=Kind.INTEGER, lower=-1000, upper=1000)

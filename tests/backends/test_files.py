@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import threea
-from threea.anonymize.draft import draft
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.backends import open_backend
 from threea.backends.files import MISSING_TEXT
 from threea.budget import Budget
+from threea.describe.propose_schema import draft
 from threea.errors import InputError
 
 CANARY = "canary7391"

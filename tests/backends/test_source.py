@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import threea
-from threea.anonymize.draft import draft
 from threea.backends import open_backend
+from threea.describe.propose_schema import draft
 from threea.errors import InputError
 
 ROWS = 300

@@ -9,11 +9,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from threea import codec, datasets
+from threea import datasets
 from threea.datasets import Dataset
 from threea.datasets.dataset import STAYS, public_schema, stay_class
 from threea.datasets.published import MCGEN_BASELINE, MEAN_DISTANCE_TO_REAL, METHODS, TABLE1
 from threea.errors import InputError, SettingError
+from threea.table import codec
 
 DATA = Path(os.environ.get("THREEA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from threea import datasets
-from threea.codec import kind_of
 from threea.datasets import mimic3
 from threea.errors import InputError
+from threea.table.codec import kind_of
 
 DEMO = Path(os.environ.get("THREEA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 DEMO /= "mimic3_demo_admissions.parquet"

@@ -11,7 +11,7 @@ from threea import hospital
 from threea.evaluate.attacks import attacks
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.intervals import LEVEL
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 ROWS = 1200
 NAMES = [

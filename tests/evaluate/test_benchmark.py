@@ -17,9 +17,10 @@ import pyarrow as pa
 import pytest
 
 import threea
-from threea import cli_evaluate, codec, datasets, recipes
+from threea import datasets, recipes
 from threea.approximate.histograms import LabelHistograms
 from threea.certificate import Guarantee
+from threea.cli import measuring as cli_evaluate
 from threea.datasets import Dataset
 from threea.datasets.published import TABLE1
 from threea.errors import InputError, SettingError
@@ -28,7 +29,8 @@ from threea.evaluate.benchmark import TABLES, benchmark, html, markdown, mcgen, 
 from threea.evaluate.benchmark_cells import CellFile, Key, finite, summary
 from threea.evaluate.benchmark_page import page
 from threea.framework import Recipe
-from threea.schema import Schema
+from threea.table import codec
+from threea.table.schema import Schema
 
 SCHEMA = Schema.of(
     {

@@ -13,7 +13,7 @@ import pytest
 from threea import hospital, synthesize
 from threea.errors import InputError, SchemaError, SettingError, UserError
 from threea.evaluate.evidence import Evidence, _overlap, matrices, numbers
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 STAYS = hospital.stays(600)
 TRAIN, HOLDOUT = STAYS.slice(0, 400), STAYS.slice(400)

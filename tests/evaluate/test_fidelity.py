@@ -15,7 +15,7 @@ from threea.evaluate.evidence import Evidence
 from threea.evaluate.fidelity import fidelity
 from threea.evaluate.marginals import Sorted, subsets, total_variation, wasserstein
 from threea.evaluate.rare import rare_categories
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 RNG = np.random.default_rng(0)
 # Stays are in order of admission; a holdout of the last ones would differ from the others by more than chance.

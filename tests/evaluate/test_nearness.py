@@ -8,7 +8,7 @@ import pytest
 from threea import hospital
 from threea.evaluate import nearness
 from threea.evaluate.nearness import Pool, cells, entropies, places, raw_values, smallest
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 SCHEMA = Schema.of(
     {

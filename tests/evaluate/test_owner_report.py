@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threea import hospital
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.errors import SettingError
-from threea.evaluate import owner_pictures
+from threea.evaluate import owner_charts as owner_pictures
 from threea.evaluate.evaluation import check_place, evaluate, save
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.owner_report import LEARNERS, METRICS, NOTICE, answers, render
 from threea.recipes import Independent
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
 VOID = {"meta", "br"}

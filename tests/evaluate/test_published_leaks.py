@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.approximate.constrained import SizeConstrained
 from threea.evaluate.audit_bounds import most_direct
 from threea.testing import SeededNoise

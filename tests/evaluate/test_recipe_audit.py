@@ -14,15 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from threea.anonymize.accountant import Line, Plan
+from threea.anonymize.accountant import Line
 from threea.anonymize.door import Exposed
-from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
+from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import SecureNoise
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
+from threea.anonymize.plan import Plan
 from threea.anonymize.query import Answer, Count, Marginal
-from threea.anonymize.scores import Gaps, Values
-from threea.anonymize.till import Till
+from threea.anonymize.selection import QualityScores, Values
+from threea.anonymize.spending import Spending
 from threea.approximate.histograms import HistogramModel, LabelHistograms
 from threea.backends import open_backend
 from threea.budget import Adjacency, Budget, epsilon_from, mu_from
@@ -73,7 +74,7 @@ class NoiseHalved(Independent):
         return super().run(table, rows, seed, plan)
 
 
-class ForgetfulTill(Till):
+class ForgetfulTill(Spending):
     """Logs a line's first charge, and lets the others pass."""
 
     def pay(self, charge):
@@ -99,7 +100,7 @@ class SpentTwice(Seeded):
         return AskTwice(bins=self.bins)
 
     def run(self, table, rows=None, seed=None, plan=None):
-        table._till = ForgetfulTill(table._till.budget, table._till.ledger, table._till.dataset)
+        table._spending = ForgetfulTill(table._spending.budget, table._spending.ledger, table._spending.dataset)
         return super().run(table, rows, seed, plan)
 
 
@@ -280,7 +281,7 @@ def audited(pair, noise, side, budget, key=b"0" * 32):
     ledger = Ledger()
     ledger.register("rows", lambda key: "rows")
     sides = Sides(tuple(open_backend(table)[0] for table in tables))
-    return AuditedTable.beside(opened, Till(budget, ledger, "rows"), key, sides, Tape())
+    return AuditedTable.beside(opened, Spending(budget, ledger, "rows"), key, sides, Tape())
 
 
 def ratios(pair, noise, side, event, ask, trials, adjacency=Adjacency.ADD_REMOVE):
@@ -314,7 +315,7 @@ def test_the_audit_of_a_single_count_is_tight():
 
 
 GROUP = SCHEMA["group"].cells(4)
-GAPS = Gaps((Marginal((GROUP,)), Marginal((SCHEMA["label"].cells(4),))), ((10.0,) * 5, (5.0, 5.0, 0.0, 0.0)))
+GAPS = QualityScores((Marginal((GROUP,)), Marginal((SCHEMA["label"].cells(4),))), ((10.0,) * 5, (5.0, 5.0, 0.0, 0.0)))
 
 
 def first_class(chunk):
@@ -372,7 +373,7 @@ def test_shown_values_tell_the_tables_apart():
 
     pair = dataclasses.replace(PAIRS["rare category"], rows=PAIRS["rare category"].rows * 3)
     pair = dataclasses.replace(pair, target=pair.rows[0])
-    left, right = (ratios(pair, SeededNoise(side), side, Threshold(1.0, 1e-4), ask, 500) for side in (0, 1))
+    left, right = (ratios(pair, SeededNoise(side), side, PartitionSelection(1.0, 1e-4), ask, 500) for side in (0, 1))
     assert right.mean() > left.mean() + 5 * math.hypot(left.std(), right.std()) / math.sqrt(500)
 
 
@@ -389,7 +390,7 @@ def test_the_audited_door_answers_as_the_door_does():
     assert table._tape.gaussian
 
 
-@pytest.mark.parametrize("event", [Pure(1.0), Threshold(1.0, 1e-3), Sampled(0.5, 1.0)])
+@pytest.mark.parametrize("event", [Pure(1.0), PartitionSelection(1.0, 1e-3), Sampled(0.5, 1.0)])
 def test_a_plan_with_other_events_is_not_judged_by_the_gaussian_curve(event):
     budget = Budget(50.0, 1e-2)
     plan = Plan(budget, (Line("ask", Gaussian(1.0)), Line("other", event)))

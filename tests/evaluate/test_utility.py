@@ -13,7 +13,7 @@ from threea.evaluate import utility as module
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.learners import LEARNERS, SETTINGS
 from threea.evaluate.utility import SCENARIOS, utility
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove", "unit": "row"}
 COLUMNS = ("ward", "admission_type", "age", "diagnosis", "lactate", "ventilated", "length_of_stay", "died")

@@ -8,20 +8,21 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from threea.anonymize.accountant import Line, Plan
+from threea.anonymize.accountant import Line
 from threea.anonymize.cluster_sums import MOST_SCORE as MOST_CLUSTER_SCORE
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.gradient import Gradient
+from threea.anonymize.plan import Plan
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
-from threea.anonymize.till import Unit
+from threea.anonymize.spending import Unit
 from threea.anonymize.vectors import MOST_SCORE, Frame, Lengths, Moment, Vectors
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
-from threea.cells import Merged
-from threea.schema import Schema
+from threea.table.cells import Merged
+from threea.table.schema import Schema
 from threea.testing import SilentNoise
 
 KEY = bytes(range(32))
@@ -111,7 +112,7 @@ def private(rows, *, adjacency=Adjacency.ADD_REMOVE, max_rows=None, noise=None, 
     return PrivateTable(
         backend=inner if max_rows is None else UnitBackend(inner, "person", max_rows, KEY),
         schema=SCHEMA,
-        till=OpenTill(Budget(1.0, 1e-6, adjacency)),
+        spending=OpenTill(Budget(1.0, 1e-6, adjacency)),
         noise=noise or SilentNoise(),
         unit=unit,
         accept_unproven=False,

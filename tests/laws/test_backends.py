@@ -24,20 +24,21 @@ from nasty import ROWS
 from nasty import SCHEMA as NASTY_SCHEMA
 from nasty import arrow as nasty_table
 
-from threea import anonymize, codec, hospital
-from threea.anonymize.accountant import Plan, Step
-from threea.anonymize.bounding import _SHRINK, BITS, integer_sum, step_of
+from threea import anonymize, hospital
+from threea.anonymize.clipping import _SHRINK, BITS, integer_sum, step_of
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
-from threea.anonymize.opening import _fingerprint, open_table
+from threea.anonymize.open_table import _fingerprint, open_table
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.backends import base, open_backend
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Budget
-from threea.cells import Merged
 from threea.errors import InputError
+from threea.table import codec
+from threea.table.cells import Merged
 from threea.testing import SilentNoise
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32

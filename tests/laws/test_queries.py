@@ -19,15 +19,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from nasty import QUERIES, ROWS, SCHEMA, arrow, charge, private
 
-from threea import anonymize, codec
-from threea.anonymize.bounding import integer_sum, step_of
+from threea import anonymize
+from threea.anonymize.clipping import integer_sum, step_of
 from threea.anonymize.door import _SCORE_STEP
 from threea.anonymize.events import Gaussian, Pure, Sampled
 from threea.anonymize.noise import SMOOTHING, SecureNoise
 from threea.anonymize.query import Exact, Grouped, Marginal, Query, Rows, Stack
-from threea.anonymize.scores import Gaps
+from threea.anonymize.selection import QualityScores
 from threea.backends.memory import MemoryBackend
 from threea.budget import Adjacency
+from threea.table import codec
 from threea.testing import SilentNoise
 
 TABLES = st.lists(ROWS, max_size=6)
@@ -287,14 +288,14 @@ def test_a_choice_is_as_random_as_the_event_says(data, epsilon, max_rows, adjace
     expected = tuple(
         tuple(data.draw(st.lists(EXPECTED, min_size=marginal.size, max_size=marginal.size))) for marginal in marginals
     )
-    handicaps = tuple(data.draw(st.one_of(st.just([]), st.lists(EXPECTED, min_size=(n := len(marginals)), max_size=n))))
+    penalties = tuple(data.draw(st.one_of(st.just([]), st.lists(EXPECTED, min_size=(n := len(marginals)), max_size=n))))
     among = data.draw(st.one_of(st.none(), st.lists(st.integers(0, len(marginals) - 1), min_size=1)))
     pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
 
     def scored(rows):
         def act(noise):
             table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=noise)
-            table.select(Gaps(marginals, expected, handicaps), charge(Pure(epsilon), adjacency), among)
+            table.select(QualityScores(marginals, expected, penalties), charge(Pure(epsilon), adjacency), among)
 
         return asked_of_opendp("make_noisy_max", act)
 
@@ -384,7 +385,7 @@ def test_a_question_asked_again_has_the_same_sum(kind, data, rows, place, max_ro
     for asked in (query, *others, query, query):
         table.measure(asked, charge(event))
     assert np.array_equal(witness.sums, expected)
-    known = table._memory.recall(query.keys or ())
+    known = table._cache.recall(query.keys or ())
     assert (known is not None) == bool(query.keys)
 
 

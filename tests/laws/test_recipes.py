@@ -17,7 +17,7 @@ from nasty import SCHEMA as NASTY_SCHEMA
 from nasty import arrow as nasty_table
 
 import threea.recipes
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import SettingError

@@ -6,8 +6,8 @@ import pytest
 from threea import hospital
 from threea.recipes import RECIPES, Auto, GaussiansRecipe, LabelTreeRecipe
 from threea.recipes.auto import WIDE
-from threea.schema import Schema
-from threea.synthesis import synthesize
+from threea.session import synthesize
+from threea.table.schema import Schema
 
 
 def wide(columns: int) -> Schema:

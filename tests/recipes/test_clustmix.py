@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 from threea.adapt.mixing import SEARCHED, Mixing
-from threea.anonymize.opening import open_table
-from threea.approximate.classes import CLASSES
+from threea.anonymize.open_table import open_table
 from threea.approximate.constrained import SizeConstrained
+from threea.approximate.label_counts import CLASSES
 from threea.approximate.mixture import CLUSTERS, HISTOGRAMS, MIXTURES
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import MissingExtra, SettingError
 from threea.recipes import RECIPES, ClustMix, Independent
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
 COLUMNS = 6

@@ -15,7 +15,7 @@ from threea.certificate import Guarantee
 from threea.errors import SettingError
 from threea.recipes import RECIPES, DPMix
 from threea.recipes.dpmix import ASSUMPTIONS
-from threea.synthesis import synthesize
+from threea.session import synthesize
 
 STAYS = hospital.stays(400)
 

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 import threea
 from threea import hospital
 from threea.anonymize.accountant import Line
-from threea.anonymize.events import Gaussian, NonPrivate, Pure, Sampled, Threshold
+from threea.anonymize.events import Gaussian, NonPrivate, PartitionSelection, Pure, Sampled
 from threea.budget import Adjacency, Budget, delta_from
 from threea.certificate import Guarantee
-from threea.figures import Histogram
 from threea.framework import Release
+from threea.model_summary import Histogram
 from threea.recipes import Independent
 from threea.report import OPEN_COLUMNS, render, words
-from threea.report.pictures import TOP, picture
-from threea.schema import Column, Kind, Schema
+from threea.report.charts import TOP, picture
+from threea.table.schema import Column, Kind, Schema
 from threea.testing import SeededNoise
 
 VOID = {"meta", "br", "hr", "input", "img", "link"}
@@ -203,7 +203,13 @@ class TestGuarantee:
 
 
 class TestBudget:
-    EVENTS = (Gaussian(4.5), Pure(0.125), Sampled(0.25, 6.5), Threshold(15.5, 1e-7), NonPrivate("a <b>reason</b>"))
+    EVENTS = (
+        Gaussian(4.5),
+        Pure(0.125),
+        Sampled(0.25, 6.5),
+        PartitionSelection(15.5, 1e-7),
+        NonPrivate("a <b>reason</b>"),
+    )
 
     def test_every_line_is_a_segment_and_a_row(self, proven: Release) -> None:
         shares = (0.4, 0.3, 0.2, 0.05, 0.05)

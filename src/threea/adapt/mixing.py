@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
+from threea.anonymize.plan import Plan, Step
 from threea.approximate.assignment import assign
-from threea.approximate.components import means, squared_distances
 from threea.approximate.constrained import Clusters
+from threea.approximate.constrained_gmm import means, squared_distances
 from threea.errors import InternalError, SettingError
-from threea.figures import Histogram
 from threea.framework import Model
-from threea.schema import Chunk, Schema
+from threea.model_summary import Histogram
+from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
 
@@ -92,7 +92,7 @@ class Mixing:
 
     def _induced(self, clusters: Clusters) -> Floats:
         """Move the centroids of each slice by the loss on its rows."""
-        from threea.adapt.inducing import induce
+        from threea.adapt.kip import induce
 
         centroids, source = clusters.centroids, clusters.source
         for region in np.unique(clusters.regions):

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag, cho_factor, cho_solve
 
-from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.gradient import Gradient
+from threea.anonymize.plan import Plan, Step
 from threea.approximate.label_tree import TreeModel
-from threea.cells import Merged
 from threea.errors import SettingError
-from threea.figures import Figure, Histogram, Term, TermsFigure
 from threea.framework import Model
-from threea.schema import Chunk, Schema
+from threea.model_summary import Figure, Histogram, Term, TermsFigure
+from threea.table.cells import Merged
+from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.query import Answer, Exact, Rows, unmerged
-from threea.cells import AnyCells
 from threea.errors import SettingError
+from threea.table.cells import AnyCells
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -17,23 +17,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea import codec
-from threea.anonymize.accountant import Charge
-from threea.anonymize.bounding import check, integer_sum, step_of
-from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
-from threea.anonymize.memory import Memory
+from threea.anonymize.cache import Cache
+from threea.anonymize.clipping import check, integer_sum, step_of
+from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
+from threea.anonymize.guard import Guard
 from threea.anonymize.noise import Noise
+from threea.anonymize.plan import Charge
 from threea.anonymize.query import Answer, Query, Rows, Stack
 from threea.anonymize.sampled import SampledTable
-from threea.anonymize.scores import Gaps, Values
-from threea.anonymize.till import Till, Unit
-from threea.anonymize.watch import Watch
+from threea.anonymize.selection import QualityScores, Values
+from threea.anonymize.spending import Spending, Unit
 from threea.backends import Backend, RowBackend
 from threea.backends.base import no_rows
 from threea.backends.hashing import row_hashes
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
-from threea.schema import Chunk, Schema
+from threea.table import codec
+from threea.table.schema import Chunk, Schema
 
 _SCORE_STEP = 2.0**-10
 
@@ -71,12 +71,12 @@ class PrivateTable:
     __slots__ = (
         "_accept_unproven",
         "_backend",
+        "_cache",
         "_key",
-        "_memory",
         "_noise",
         "_restore",
         "_schema",
-        "_till",
+        "_spending",
         "_unit",
     )
 
@@ -85,17 +85,17 @@ class PrivateTable:
         *,
         backend: Backend,
         schema: Schema,
-        till: Till,
+        spending: Spending,
         noise: Noise,
         unit: Unit,
         accept_unproven: bool,
         key: bytes,
         restore: Callable[[pa.Table], Any],
     ) -> None:
-        self._backend, self._till, self._noise, self._key = backend, till, noise, key
+        self._backend, self._spending, self._noise, self._key = backend, spending, noise, key
         self._accept_unproven, self._restore = accept_unproven, restore
         self._schema, self._unit = schema, unit
-        self._memory = Memory()
+        self._cache = Cache()
 
     @property
     def schema(self) -> Schema:
@@ -110,7 +110,7 @@ class PrivateTable:
     @property
     def budget(self) -> Budget:
         """What all answers together may cost."""
-        return self._till.budget
+        return self._spending.budget
 
     @property
     def unit(self) -> Unit:
@@ -132,7 +132,7 @@ class PrivateTable:
             - The charge is in the ledger before the noise is drawn, and stays there whatever happens then.
 
         Cost:
-            The charge's event: `Gaussian` (L2 bound), `Pure` (Laplace noise, L1 bound) or, for `Values`, `Threshold`.
+            The charge's event: `Gaussian` (L2 bound), `Pure` (Laplace noise, L1 bound) or, for `Values`, `PartitionSelection`.
 
         Args:
             query: What to sum; or `Values`.
@@ -146,12 +146,12 @@ class PrivateTable:
             RowFunctionError: The query's function failed. The charge stays.
         """
         if isinstance(query, Values):
-            rows, wanted = self._rows("discovering categories"), charge.expect(Threshold)
-            self._till.pay(charge)
+            rows, wanted = self._rows("discovering categories"), charge.expect(PartitionSelection)
+            self._spending.pay(charge)
             return self._values(query, rows, wanted)
         event = charge.expect(Gaussian, Pure)
         check(query, l1=isinstance(event, Pure))
-        self._till.pay(charge)
+        self._spending.pay(charge)
         return self._noisy_sum(query, event, self._backend, self._apart(nonnegative=query.nonnegative))
 
     def stddev(self, query: Query, charge: Charge) -> float:
@@ -160,7 +160,7 @@ class PrivateTable:
         check(query, l1=isinstance(event, Pure))
         return self._scale(query, event, self._apart(nonnegative=query.nonnegative))[1]
 
-    def select(self, scores: Gaps, charge: Charge, among: Sequence[int] | None = None) -> int:
+    def select(self, scores: QualityScores, charge: Charge, among: Sequence[int] | None = None) -> int:
         """Choose the candidate with the largest score, or one near it.
 
         Guarantees:
@@ -182,9 +182,9 @@ class PrivateTable:
         eligible = list(range(len(scores.marginals)) if among is None else among)
         if not eligible or not all(0 <= position < len(scores.marginals) for position in eligible):
             raise SettingError(f"a choice needs candidates; positions must be from 0 to {len(scores.marginals) - 1}")
-        self._till.pay(charge)
+        self._spending.pay(charge)
         moved = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1) / _SCORE_STEP
-        found = self._memory.scores(scores, lambda: self._scores(scores))[eligible]
+        found = self._cache.scores(scores, lambda: self._scores(scores))[eligible]
         return eligible[self._noise.choose(found, scale=_rounded_up(2 * moved / event.epsilon))]
 
     def vote(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int, charge: Charge) -> Answer:
@@ -211,7 +211,7 @@ class PrivateTable:
         """
         event = charge.expect(Gaussian)
         self._rows("voting")
-        self._till.pay(charge)
+        self._spending.pay(charge)
         rows = len(next(iter(inputs.values())))
         votes = self._votes(teacher, inputs, rows, classes, parts)
         # One teacher's ballot changes at most from one class to another, on every input.
@@ -246,7 +246,7 @@ class PrivateTable:
         if not self._accept_unproven:
             raise SettingError(f"{reason} reads the rows without a proof; pass --accept-unproven to allow it")
         backend = self._rows("exposing")
-        self._till.expose(reason)
+        self._spending.expose(reason)
         table = backend.table().combine_chunks()
         batch = table.to_batches()[0] if table.num_rows else no_rows(self.layout)
         return Exposed(codec.encode(batch, self.schema), batch.num_rows, self._noise.generator())
@@ -257,7 +257,7 @@ class PrivateTable:
     def _unproven(self) -> tuple[str, ...]:
         """Why a release made from this table could not be called proven."""
         noise = () if self._noise.secure else ("the noise was replaced by one for tests, which protects nobody",)
-        read = (f"{reason} reads the rows without a proof" for reason in self._till.exposed)
+        read = (f"{reason} reads the rows without a proof" for reason in self._spending.exposed)
         return (*read, *noise)
 
     def _apart(self, *, nonnegative: bool) -> float:
@@ -286,7 +286,7 @@ class PrivateTable:
         scale = _rounded_up(event.noise_multiplier * query.l2 * self.unit.max_rows * apart / step)
         return scale, scale * step
 
-    def _scores(self, scores: Gaps) -> NDArray[np.int64]:
+    def _scores(self, scores: QualityScores) -> NDArray[np.int64]:
         """Return the candidates' scores in steps. Private: whoever calls this chooses at random."""
         stack = Stack(scores.marginals)
         counts = stack.parts(self._exact(stack, self._backend, 1.0, l1=True).astype(np.float64), 0.0)
@@ -294,34 +294,34 @@ class PrivateTable:
             np.abs(np.round(answer.value.ravel() / _SCORE_STEP) - np.round(np.ravel(expected) / _SCORE_STEP)).sum()
             for answer, expected in zip(counts, scores.expected, strict=True)
         ]
-        handicaps = np.round(np.array(scores.handicaps or [0.0] * len(distances)) / _SCORE_STEP)
-        return np.array(distances).astype(np.int64) - handicaps.astype(np.int64)
+        penalties = np.round(np.array(scores.penalties or [0.0] * len(distances)) / _SCORE_STEP)
+        return np.array(distances).astype(np.int64) - penalties.astype(np.int64)
 
     def _exact(self, query: Query, backend: Backend, step: float, *, l1: bool) -> NDArray[np.int64]:
         """Sum over the rows. Private: whoever calls this adds noise."""
-        watch, nothing = Watch(type(query).__name__), np.zeros(query.size, np.int64)
-        memory = self._memory if backend is self._backend and isinstance(backend, RowBackend) else Memory(0)
-        known = memory.recall(query.keys or ())
+        guard, nothing = Guard(type(query).__name__), np.zeros(query.size, np.int64)
+        cache = self._cache if backend is self._backend and isinstance(backend, RowBackend) else Cache(0)
+        known = cache.recall(query.keys or ())
         if known is not None:
-            parts = (watch.over(partial(integer_sum, query, rows, step=step, l1=l1), nothing) for rows in known)
-            return watch.end(lambda: sum(parts, nothing))
-        lesson = memory.lesson(query.keys or ())
+            parts = (guard.over(partial(integer_sum, query, rows, step=step, l1=l1), nothing) for rows in known)
+            return guard.end(lambda: sum(parts, nothing))
+        fill = cache.fill(query.keys or ())
 
         def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
             def act() -> NDArray[np.int64]:
                 rows = Rows(codec.encode(batch, self.schema), batch.num_rows)
                 total = integer_sum(query, rows, step=step, l1=l1)
-                if lesson.fits:
-                    lesson.add(rows)
+                if fill.fits:
+                    fill.add(rows)
                 return total
 
-            return watch.over(act, nothing)
+            return guard.over(act, nothing)
 
-        total = watch.end(partial(backend.sum, row_sum, query.columns))
-        memory.learn(lesson)
+        total = guard.end(partial(backend.sum, row_sum, query.columns))
+        cache.learn(fill)
         return total
 
-    def _values(self, query: Values, backend: RowBackend, event: Threshold) -> dict[str, dict[str, float]]:
+    def _values(self, query: Values, backend: RowBackend, event: PartitionSelection) -> dict[str, dict[str, float]]:
         """Count values, drop those of one unit's size unseen, add noise, and show what exceeds the threshold."""
         from scipy.special import ndtri
 
@@ -330,11 +330,11 @@ class PrivateTable:
         step = step_of(spread)
         scale = _rounded_up(event.noise_multiplier * spread / step)
         touched = bound * len(query.columns)
-        # Proof: docs/proofs/threshold.md. Two grid steps cover the discrete tail.
+        # Proof: docs/proofs/partition-selection.md. Two grid steps cover the discrete tail.
         threshold = 2 * bound + (-float(ndtri(event.delta / 3 / touched)) * scale + 2) * step
         shown: dict[str, dict[str, float]] = {}
         for column in query.columns:
-            counts = Watch("Values").end(partial(backend.count_values, column))
+            counts = Guard("Values").end(partial(backend.count_values, column))
             known = sorted(value for value, count in counts.items() if count > bound)
             exact = np.array([counts[value] for value in known], np.int64) * int(1 / step)
             noisy = self._noise.gaussian(exact, scale) * step if known else np.zeros(0)
@@ -342,7 +342,7 @@ class PrivateTable:
         return shown
 
     def _votes(self, teacher: Teacher, inputs: Chunk, rows: int, classes: int, parts: int) -> NDArray[np.int64]:
-        watch, backend = Watch("teacher"), self._rows("voting")
+        guard, backend = Guard("teacher"), self._rows("voting")
 
         def act() -> NDArray[np.int64]:
             table = backend.table()
@@ -356,7 +356,7 @@ class PrivateTable:
                 votes[np.arange(rows), ballot.reshape(rows)] += 1
             return votes
 
-        return watch.end(partial(watch.over, act, np.zeros((rows, classes), np.int64)))
+        return guard.end(partial(guard.over, act, np.zeros((rows, classes), np.int64)))
 
     def _rows(self, purpose: str) -> RowBackend:
         if not isinstance(self._backend, RowBackend):
@@ -368,7 +368,7 @@ class PrivateTable:
         return PrivateTable(
             backend=self._backend,
             schema=schema,
-            till=self._till,
+            spending=self._spending,
             noise=self._noise,
             unit=self.unit,
             accept_unproven=self._accept_unproven,

@@ -67,7 +67,7 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class PartitionSelection:
     """Gaussian noise on the counts of values nobody listed, those above a threshold shown.
 
     Args:
@@ -94,9 +94,11 @@ class NonPrivate:
     reason: str
 
 
-Event: TypeAlias = Gaussian | Pure | Sampled | Threshold | NonPrivate
+Event: TypeAlias = Gaussian | Pure | Sampled | PartitionSelection | NonPrivate
 
-_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in (Gaussian, Pure, Sampled, Threshold, NonPrivate)}
+_KINDS: dict[str, type[Event]] = {
+    kind.__name__: kind for kind in (Gaussian, Pure, Sampled, PartitionSelection, NonPrivate)
+}
 
 
 def to_json(event: Event) -> dict[str, Any]:

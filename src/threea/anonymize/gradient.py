@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.query import Exact, Rows, unmerged
-from threea.cells import AnyCells
 from threea.errors import SettingError
+from threea.table.cells import AnyCells
 
 _GRID = 1 << 10
 """Weights are whole multiples of 1 / _GRID."""

@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.cells import AnyCells, Cells, Merged
 from threea.errors import SettingError
-from threea.schema import Chunk, Column
+from threea.table.cells import AnyCells, Cells, Merged
+from threea.table.schema import Chunk, Column
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea.anonymize.accountant import Charge
-from threea.anonymize.bounding import check
+from threea.anonymize.clipping import check
 from threea.anonymize.events import Sampled
 from threea.anonymize.noise import Noise
+from threea.anonymize.plan import Charge
 from threea.anonymize.query import Answer, Query
 from threea.backends import Backend
 from threea.backends.units import UnitBackend
@@ -48,7 +48,7 @@ class SampledTable:
         if event.rate != self.rate:
             raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")
         check(query, l1=False)
-        table._till.pay(charge)
+        table._spending.pay(charge)
         # Under replace the accountant knows the pair; the noise is in units of one unit's bound.
         return table._noisy_sum(query, event, self._sample(), apart=1.0)
 

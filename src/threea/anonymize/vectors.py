@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.query import Answer, Exact, OneHot, Rows
-from threea.cells import Cells
 from threea.errors import SettingError
+from threea.table.cells import Cells
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from threea.anonymize.query import Answer
 from threea.anonymize.vectors import SCORE_BITS
 from threea.approximate.coordinates import tilted
 from threea.approximate.denoise import proportions
-from threea.cells import Bins, Cells
+from threea.table.cells import Bins, Cells
 
 Floats = NDArray[np.float64]
 

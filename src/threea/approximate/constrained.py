@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
+from threea.anonymize.plan import Plan, Step
 from threea.approximate.assignment import NoSolution
-from threea.approximate.components import COVARIANCES, Covariance, constrained_means, means, mixture
+from threea.approximate.constrained_gmm import COVARIANCES, Covariance, constrained_means, means, mixture
 from threea.approximate.scaling import SCALINGS, Floats, Name, Scaling
 from threea.errors import InputError, InternalError, SettingError
-from threea.figures import Histogram
-from threea.schema import Chunk, Column, Schema
+from threea.model_summary import Histogram
+from threea.table.schema import Chunk, Column, Schema
 
 Integers = NDArray[np.int64]
 STEP = "mixtures"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from threea.anonymize.cluster_sums import MOST_SCORE, SCORE_BITS
 from threea.approximate.denoise import proportions, shrunk
 from threea.approximate.feature import Feature
-from threea.cells import Bins
+from threea.table.cells import Bins
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.cells import Bins, Cells
+from threea.table.cells import Bins, Cells
 
 Floats = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.approximate.denoise import draw, grouped, proportions, shrunk, with_missing
-from threea.cells import Bins, Cells, Merged
-from threea.schema import Column
+from threea.table.cells import Bins, Cells, Merged
+from threea.table.schema import Column
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

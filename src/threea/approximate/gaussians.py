@@ -16,18 +16,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Count, Marginal, Stack
 from threea.anonymize.vectors import BASIS_BITS, Frame, Lengths, Moment, Vectors, basis
-from threea.approximate.classes import existing
 from threea.approximate.column_shape import ColumnShape
+from threea.approximate.covariance_denoising import covariances, denoised, second_moment, shrunk_means, smooth
 from threea.approximate.denoise import draw, proportions
-from threea.approximate.moments import covariances, denoised, second_moment, shrunk_means, smooth
-from threea.cells import Cells
+from threea.approximate.label_counts import existing
 from threea.errors import SettingError
-from threea.figures import Histogram
-from threea.schema import Chunk, Schema
+from threea.model_summary import Histogram
+from threea.table.cells import Cells
+from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
 

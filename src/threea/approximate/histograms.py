@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Marginal, Stack
-from threea.approximate.classes import existing
 from threea.approximate.denoise import draw, proportions, with_missing
-from threea.cells import Cells
-from threea.figures import Histogram
-from threea.schema import Chunk, Schema
+from threea.approximate.label_counts import existing
+from threea.model_summary import Histogram
+from threea.table.cells import Cells
+from threea.table.schema import Chunk, Schema
 
 Counts = NDArray[np.float64]
 

@@ -14,17 +14,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Pure
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Marginal, Stack
-from threea.anonymize.scores import Gaps
-from threea.approximate.classes import CLASSES, RARE, RARE_CELLS, balanced, combined, counted_label, counted_stddev
+from threea.anonymize.selection import QualityScores
 from threea.approximate.denoise import draw, fitted, proportions
 from threea.approximate.feature import Feature, fine_cells
-from threea.cells import Bins, Merged
-from threea.figures import Histogram, TreeFigure
-from threea.schema import Chunk, Schema
+from threea.approximate.label_counts import CLASSES, RARE, RARE_CELLS, balanced, combined, counted_label, counted_stddev
+from threea.model_summary import Histogram, TreeFigure
+from threea.table.cells import Bins, Merged
+from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -164,8 +164,8 @@ def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) ->
     marginals = tuple(Marginal((*given, model.features[i].merged, model.features[j].merged)) for i, j in pairs)
     expected = tuple(model.sizes[:, None, None] * coarse[i][:, :, None] * coarse[j][:, None, :] for i, j in pairs)
     # Half of what the noise will blur: a pair of many cells must stand out by more.
-    handicaps = tuple(0.4 * stddev * marginal.size for marginal in marginals)
-    gaps = Gaps(marginals, expected, handicaps)
+    penalties = tuple(0.4 * stddev * marginal.size for marginal in marginals)
+    gaps = QualityScores(marginals, expected, penalties)
     part = np.arange(len(coarse))
     chosen: list[tuple[int, int]] = []
     while len(chosen) < len(coarse) - 1:

@@ -17,20 +17,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.accountant import Plan, Step
-from threea.anonymize.bounding import step_of
+from threea.anonymize.clipping import step_of
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.door import PrivateTable
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Count, Marginal, Stack
-from threea.approximate.classes import CLASSES, combined, counted_label, counted_stddev
 from threea.approximate.coordinates import UNIT, ClusterAnswer, Coordinates, whole
 from threea.approximate.denoise import draw, proportions
 from threea.approximate.feature import Feature, fine_cells
+from threea.approximate.label_counts import CLASSES, combined, counted_label, counted_stddev
 from threea.approximate.label_tree import TreeModel
-from threea.cells import Bins, Cells
 from threea.errors import SettingError
-from threea.figures import Histogram
-from threea.schema import Chunk, Schema
+from threea.model_summary import Histogram
+from threea.table.cells import Bins, Cells
+from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.accountant import Plan, Step
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Sampled
+from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Features, Grouped
-from threea.cells import Cells
 from threea.errors import SettingError
-from threea.figures import Histogram
-from threea.schema import Chunk, Column, Schema
+from threea.model_summary import Histogram
+from threea.table.cells import Cells
+from threea.table.schema import Chunk, Column, Schema
 
 Floats = NDArray[np.float64]
 

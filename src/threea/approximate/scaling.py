@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.schema import Chunk, Column
+from threea.table.schema import Chunk, Column
 
 Floats = NDArray[np.float64]
 Name = Literal["minmax", "quantile"]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from threea.backends.base import BATCH_ROWS, RowBackend
 from threea.errors import InputError
-from threea.schema import Kind
+from threea.table.schema import Kind
 
 MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
 """What counts as missing in a CSV file."""

@@ -14,7 +14,7 @@ from threea.backends.base import RowBackend
 from threea.backends.files import CsvBackend, ParquetBackend, without_views
 from threea.backends.memory import MemoryBackend
 from threea.errors import InputError
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 Restore = Callable[[pa.Table], Any]
 """Turns an Arrow table into the kind of table that came in."""

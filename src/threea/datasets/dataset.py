@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from threea.datasets.published import Published
 from threea.errors import InputError
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 Metric = Literal["auc", "accuracy"]
 Loader = Callable[[Path], "Dataset"]

@@ -21,7 +21,7 @@ from threea.evaluate.audit_pairs import PAIRS, Pair
 from threea.evaluate.audit_runs import Progress, collect
 from threea.evaluate.audit_statistics import STATISTICS, WHITE_BOX, Run, scores
 from threea.framework import Recipe
-from threea.synthesis import make_recipe
+from threea.session import make_recipe
 
 _LEAST_TRIALS = 20
 

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.accountant import Charge
-from threea.anonymize.bounding import step_of
+from threea.anonymize.clipping import step_of
 from threea.anonymize.door import Exposed, PrivateTable, Teacher
-from threea.anonymize.events import Gaussian, Pure, Sampled, Threshold
+from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
+from threea.anonymize.plan import Charge
 from threea.anonymize.query import Answer, Query, Stack
 from threea.anonymize.sampled import SampledTable
-from threea.anonymize.scores import Gaps, Values
-from threea.anonymize.till import Till
+from threea.anonymize.selection import QualityScores, Values
+from threea.anonymize.spending import Spending
 from threea.backends import RowBackend
 from threea.budget import Adjacency
-from threea.schema import Chunk, Schema
+from threea.table.schema import Chunk, Schema
 
 Vector = NDArray[np.float64]
 _REMEMBERED = 64
@@ -83,12 +83,12 @@ class AuditedTable(PrivateTable):
     _tape: Tape
 
     @classmethod
-    def beside(cls, table: PrivateTable, till: Till, key: bytes, sides: Sides, tape: Tape) -> AuditedTable:
-        """Return an opened table with a till and a key of its own, and a tape that runs along."""
+    def beside(cls, table: PrivateTable, spending: Spending, key: bytes, sides: Sides, tape: Tape) -> AuditedTable:
+        """Return an opened table with a spending and a key of its own, and a tape that runs along."""
         audited = cls(
             backend=table._backend,
             schema=table.schema,
-            till=till,
+            spending=spending,
             noise=table._noise,
             unit=table.unit,
             accept_unproven=table._accept_unproven,
@@ -110,7 +110,7 @@ class AuditedTable(PrivateTable):
             self._note(answer, left, right, laplace=laplace)
         return answer
 
-    def select(self, scores: Gaps, charge: Charge, among: Sequence[int] | None = None) -> int:
+    def select(self, scores: QualityScores, charge: Charge, among: Sequence[int] | None = None) -> int:
         """Choose as the door does."""
         eligible = list(range(len(scores.marginals)) if among is None else among)
         choice = super().select(scores, charge, eligible)
@@ -148,7 +148,7 @@ class AuditedTable(PrivateTable):
 
     def _described(self, schema: Schema) -> PrivateTable:
         described = super()._described(schema)
-        return AuditedTable.beside(described, self._till, self._key, self._sides, self._tape)
+        return AuditedTable.beside(described, self._spending, self._key, self._sides, self._tape)
 
     def _over(self, backend: RowBackend) -> PrivateTable:
         """Return the same door before another table."""
@@ -176,7 +176,7 @@ class AuditedTable(PrivateTable):
         self._note(answer, charge.event.rate * left, charge.event.rate * right)
 
     def _note_values(self, query: Values, event: Any, shown: dict[str, dict[str, float]]) -> None:
-        assert isinstance(event, Threshold)
+        assert isinstance(event, PartitionSelection)
         apart = 1.0 if self.budget.adjacency is Adjacency.ADD_REMOVE else math.sqrt(2)
         stddev = event.noise_multiplier * math.sqrt(len(query.columns)) * self.unit.max_rows * apart
         for column, counts in shown.items():
@@ -185,14 +185,14 @@ class AuditedTable(PrivateTable):
             exact = [np.array([float(side[word]) for word in counts]) for side in (left, right)]
             self._note(Answer(value, stddev), *exact)
 
-    def _scored(self, scores: Gaps, side: int) -> Vector:
+    def _scored(self, scores: QualityScores, side: int) -> Vector:
         stack = Stack(scores.marginals)
         exact = stack.parts(self._sides.sums(self, stack, l1=True)[side], 0.0)
         distances = [
             np.abs(part.value.ravel() - np.ravel(expected)).sum()
             for part, expected in zip(exact, scores.expected, strict=True)
         ]
-        scored: Vector = np.array(distances) - np.array(scores.handicaps or [0.0] * len(distances))
+        scored: Vector = np.array(distances) - np.array(scores.penalties or [0.0] * len(distances))
         return scored
 
 

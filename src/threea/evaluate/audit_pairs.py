@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from threea.budget import Adjacency
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 SCHEMA = Schema.of(
     {

@@ -20,8 +20,8 @@ import numpy as np
 import threea
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.ledger import Ledger
-from threea.anonymize.opening import open_table
-from threea.anonymize.till import Till
+from threea.anonymize.open_table import open_table
+from threea.anonymize.spending import Spending
 from threea.backends import open_backend
 from threea.budget import Budget
 from threea.errors import BudgetRefused, SettingError, UserError
@@ -57,7 +57,7 @@ class Batch:
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     def run(self) -> list[Run]:
-        """Make the runs: real noise, each with a till of its own."""
+        """Make the runs: real noise, each with a spending of its own."""
         tables = self.pair.tables(self.budget.adjacency)
         left, right = (open_backend(table)[0] for table in tables)
         sides = Sides((left, right))
@@ -69,8 +69,8 @@ class Batch:
         name = f"run {number}"
         ledger.register(name, lambda key: name)
         tape = Tape()
-        till = Till(self.budget, ledger, name)
-        table = AuditedTable.beside(opened, till, secrets.token_bytes(32), sides, tape)
+        spending = Spending(self.budget, ledger, name)
+        table = AuditedTable.beside(opened, spending, secrets.token_bytes(32), sides, tape)
         failed, synthetic = "", None
         try:
             synthetic = self.recipe.run(table, seed=self._seed(number)).table

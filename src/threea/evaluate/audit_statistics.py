@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea import codec
 from threea.evaluate.audit_pairs import SCHEMA, Pair
-from threea.schema import Column
+from threea.table import codec
+from threea.table.schema import Column
 
 Vector = NDArray[np.float64]
 

@@ -22,15 +22,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from threea import datasets
-from threea.adapt.inducing import induce
+from threea.adapt.kip import induce
 from threea.adapt.mixing import Mixing
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.approximate.constrained import Clusters
 from threea.budget import Budget
 from threea.errors import InputError, MissingExtra, SettingError
 from threea.framework import Recipe
 from threea.recipes import Auto, ClustMix
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

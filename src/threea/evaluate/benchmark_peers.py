@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import threea
-from threea import codec
 from threea.certificate import Guarantee
 from threea.datasets import Dataset
 from threea.errors import InternalError, SettingError
@@ -32,7 +31,8 @@ from threea.evaluate.benchmark_environments import Environments, Unavailable
 from threea.evaluate.benchmark_work import about, checked, facts, learner_settings, loaded, scored, versions
 from threea.framework import Recipe
 from threea.recipes import RECIPES
-from threea.schema import Schema
+from threea.table import codec
+from threea.table.schema import Schema
 
 DATASETS = ("adult32", "census", "pima", "phishing")
 LEARNER = "lightgbm"

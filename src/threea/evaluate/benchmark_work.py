@@ -18,7 +18,6 @@ import pyarrow as pa
 
 import threea
 from threea import datasets as library
-from threea.anonymize.discover import widest
 from threea.budget import check_epsilon
 from threea.certificate import Guarantee
 from threea.datasets import Dataset
@@ -28,8 +27,9 @@ from threea.evaluate.benchmark_cells import Cell
 from threea.evaluate.evidence import matrices
 from threea.framework import Recipe
 from threea.recipes import RECIPES
-from threea.schema import Schema
-from threea.synthesis import make_recipe, synthesize
+from threea.session import make_recipe, synthesize
+from threea.table.from_types import widest
+from threea.table.schema import Schema
 
 MOST_ROWS, MOST_VALUES = 200_000, 15_000_000
 """Drawing rows is free, and more of them teach a learner more of what the release knows: recipes draw at least as many

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from threea.evaluate.intervals import area, clustered_share, figure, quantile
 from threea.evaluate.nearness import Pool, entropies, places
 from threea.evaluate.scene import WORK, Scene, contrast, report, targets
-from threea.schema import Kind
+from threea.table.schema import Kind
 
 Vector = NDArray[np.float64]
 QUERIES = 5_000

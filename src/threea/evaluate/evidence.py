@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from threea import codec
 from threea.backends import open_backend
 from threea.backends.hashing import row_hashes
 from threea.errors import InputError, SettingError
 from threea.publish import FORMATS
-from threea.schema import OTHER, Column, Kind, Schema
+from threea.table import codec
+from threea.table.schema import OTHER, Column, Kind, Schema
 
 Vector = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from threea.evaluate.detector import detector
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.marginals import Sorted
 from threea.evaluate.rare import rare_categories
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
 

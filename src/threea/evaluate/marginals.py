@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea import codec
 from threea.evaluate import jackknife
-from threea.schema import Column, Schema
+from threea.table import codec
+from threea.table.schema import Column, Schema
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

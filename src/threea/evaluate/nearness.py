@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from threea.evaluate.evidence import matrices
-from threea.schema import Column, Schema
+from threea.table.schema import Column, Schema
 
 Places = NDArray[np.float32]
 """One row each, one column a column of the table."""

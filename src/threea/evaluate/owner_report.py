@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from threea.evaluate import owner_pictures as pictures
-from threea.evaluate.owner_pictures import Dots, Figure, between, dots, short
+from threea.evaluate import owner_charts as pictures
+from threea.evaluate.owner_charts import Dots, Figure, between, dots, short
 from threea.report.words import number, percent, shown
 
 if TYPE_CHECKING:

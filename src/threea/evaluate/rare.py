@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from threea.evaluate import intervals, jackknife
 from threea.evaluate.evidence import numbers
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
 

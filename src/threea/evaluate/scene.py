@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.intervals import clopper_pearson, excess, figure, risk
 from threea.evaluate.nearness import Places, Pool, places, raw_values
-from threea.schema import Kind, Schema
+from threea.table.schema import Kind, Schema
 
 WORK = 10**9
 """How many differences of two values a search for neighbours may take: a few seconds."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from threea.evaluate.intervals import figure
 from threea.evaluate.scene import Hits, Scene, contrast, report
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 Columns = NDArray[np.float64]
 """One array a column: categories as codes, missing as NaN."""

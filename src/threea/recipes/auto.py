@@ -8,7 +8,7 @@ from typing import ClassVar
 from threea.framework import Approximation, Recipe
 from threea.recipes.gaussians import GaussiansRecipe
 from threea.recipes.labeltree import LabelTreeRecipe
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 WIDE = 200
 """From so many numeric features on, a tree of pairs is too slow and too thin, and Gaussians do better."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from threea.adapt.induced import InducedMixture
+from threea.adapt.clustmix_adapt import InducedMixture
 from threea.adapt.mixing import ASSUMPTIONS, SEARCHED, Mixing
 from threea.adapt.search import Search
 from threea.approximate.constrained import SizeConstrained

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from threea.adapt.teacher import Teacher
-from threea.approximate.classes import RARE
+from threea.approximate.label_counts import RARE
 from threea.approximate.label_tree import LabelTree
 from threea.errors import SettingError
 from threea.framework import Recipe

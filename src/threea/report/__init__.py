@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from threea import codec
 from threea.anonymize.accountant import Line
 from threea.report import words
-from threea.report.pictures import Picture, picture
+from threea.report.charts import Picture, picture
 from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
-from threea.schema import Kind, Origin
+from threea.table import codec
+from threea.table.schema import Kind, Origin
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from threea.cells import Bins, Merged
-from threea.figures import TermsFigure
-from threea.report.pictures import between, coordinate, labels
+from threea.model_summary import TermsFigure
+from threea.report.charts import between, coordinate, labels
 from threea.report.words import LONG, number, shown
-from threea.schema import Column, Schema
+from threea.table.cells import Bins, Merged
+from threea.table.schema import Column, Schema
 
 _MIDDLE = 500.0
 _CONFIDENT = 1.96
@@ -83,7 +83,7 @@ def cell_label(column: Column, merged: Merged, group: int) -> str:
     """Name a merged cell by what it holds: a range, or the first few of its values.
 
     Example:
-        >>> from threea.schema import Kind
+        >>> from threea.table.schema import Kind
         >>> ward = Column(name="ward", kind=Kind.CATEGORICAL, categories=tuple("abcdefg"), nullable=False)
         >>> cell_label(ward, Merged(cells=ward.cells(2), groups=(0, 1, 1, 1, 1, 1, 1)), 1)
         'b, c, d and 3 more'

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from threea.figures import TreeFigure
-from threea.report.pictures import coordinate
+from threea.model_summary import TreeFigure
+from threea.report.charts import coordinate
 from threea.report.words import LONG, percent, shown
 
 MOST = 60

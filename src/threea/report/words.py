@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from threea.anonymize.events import Event, Gaussian, NonPrivate, Pure, Sampled, Threshold
+from threea.anonymize.events import Event, Gaussian, NonPrivate, PartitionSelection, Pure, Sampled
 from threea.budget import Adjacency
 from threea.certificate import Certificate, ClassShare, Guarantee
-from threea.schema import Origin
+from threea.table.schema import Origin
 
 SHORT, LONG = 60, 300
 """Most characters of a foreign text that are shown, and that its tooltip holds."""
@@ -121,7 +121,7 @@ def event(happened: Event) -> str:
             return f"A private choice, or sums with Laplace noise, each with ε = {number(epsilon)}"
         case Sampled(rate=rate):
             return f"Sums over a random {percent(rate)} of the rows, with Gaussian noise"
-        case Threshold(delta=delta):
+        case PartitionSelection(delta=delta):
             return (
                 "Values that enough rows share, by counts with Gaussian noise; one held by a single person"
                 f" is shown with a chance of at most {chance(delta)}"
@@ -132,7 +132,7 @@ def event(happened: Event) -> str:
 
 def noise_multiplier(happened: Event) -> str:
     """Return an event's noise over the most that one unit can change, where it has such."""
-    if isinstance(happened, Gaussian | Sampled | Threshold):
+    if isinstance(happened, Gaussian | Sampled | PartitionSelection):
         return number(happened.noise_multiplier)
     return "none" if isinstance(happened, NonPrivate) else "–"
 

@@ -20,12 +20,12 @@ import pyarrow as pa
 from threea.anonymize.accountant import Line, epsilon_of
 from threea.anonymize.events import from_json
 from threea.anonymize.ledger import Ledger
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
 from threea.errors import BudgetRefused, SettingError, UserError
 from threea.framework import CHUNK_ROWS, Fixed, Recipe
-from threea.schema import Schema
+from threea.table.schema import Schema
 from threea.testing.canary import keeps_no_row
 from threea.testing.noise import SeededNoise, SilentNoise
 from threea.testing.releases import OUT, check_fits, hold, is_fixed, refuses, run

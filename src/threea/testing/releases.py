@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from threea.anonymize.opening import open_table
+from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.framework import Recipe, Release
-from threea.schema import Column, Kind
+from threea.table.schema import Column, Kind
 from threea.testing.tables import PLAIN, Case
 
 OUT = 60

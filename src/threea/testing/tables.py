@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea.schema import Schema
+from threea.table.schema import Schema
 
 ROWS = 240
 

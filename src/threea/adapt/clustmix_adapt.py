@@ -1,0 +1,53 @@
+"""ClustMix's Adapt and Anonymize stages, proven: bend the centroids for free, then measure the rows around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from threea.adapt.kip import induce
+from threea.anonymize.door import PrivateTable
+from threea.anonymize.plan import Plan, Step
+from threea.approximate.mixture import MIXTURES, MixtureModel
+from threea.framework import Model
+from threea.table.schema import Schema
+
+_TARGET = 4096
+"""Points drawn from the private density for the inducing points to predict."""
+_DRAWN = 20_250_102
+"""Seeds these draws; a mixture is fitted to noisy answers, so any number will do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InducedMixture:
+    """Adapt the centroids, then measure the mixtures of the rows nearest to each (Algorithm 2, lines 10 to 20).
+
+    Adapting looks at no rows: the inducing points predict points drawn from the private density. Measuring is one look,
+    in which each row adds to one cluster only.
+
+    Args:
+        alpha: On the distance to the clusters' centroids, as in Eq. 5: 1 keeps them, 0 is all for the task.
+        regularisation: Of the kernel ridge regression; lambda in the paper.
+        weight: Its share of the budget.
+    """
+
+    alpha: float
+    regularisation: float
+    weight: float
+
+    def steps(self, schema: Schema) -> tuple[Step, ...]:
+        """Ask for one count and one sum per cluster."""
+        return (Step(name=MIXTURES, weight=self.weight),) if schema.features else ()
+
+    def adapt(self, model: Model, table: PrivateTable, plan: Plan) -> Model:
+        """Move the centroids and send the rows to them; a table without features has none."""
+        assert isinstance(model, MixtureModel)
+        if not model.columns:
+            return model
+        rng = np.random.default_rng(_DRAWN)
+        target = model.drawn(_TARGET, rng) if self.alpha < 1 else (model.centroids, model.classes)
+        induced = induce(
+            model.centroids, model.classes, *target, alpha=self.alpha, regularisation=self.regularisation, rng=rng
+        )
+        return model.measured(table, plan, MIXTURES, induced.points)

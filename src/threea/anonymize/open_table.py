@@ -1,0 +1,146 @@
+"""Opening a private table: what is checked before the first look at the rows."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from functools import partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea.anonymize.door import PrivateTable
+from threea.anonymize.ledger import Ledger
+from threea.anonymize.noise import Noise, SecureNoise
+from threea.anonymize.spending import Spending, Unit
+from threea.backends import Backend, RowBackend, open_backend
+from threea.backends.hashing import mixed, row_hashes
+from threea.backends.units import UnitBackend
+from threea.budget import Budget
+from threea.errors import InputError, SchemaError, SettingError
+from threea.table import codec
+from threea.table.from_types import widest
+from threea.table.schema import Kind, Schema
+
+
+def open_table(
+    data: Any,
+    *,
+    budget: Budget,
+    schema: Schema | None = None,
+    target: str | None = None,
+    ledger: Ledger | str | PathLike[str] | None = None,
+    dataset: str = "unnamed",
+    cap: float | None = None,
+    unit: str | None = None,
+    max_rows_per_unit: int = 1,
+    accept_unproven: bool = False,
+    noise: Noise | None = None,
+) -> PrivateTable:
+    """Put a table behind the door.
+
+    Args:
+        data: A path to CSV or Parquet (a file or a folder), a pandas, polars or Arrow table, or an engine that sums.
+        budget: What all answers together may cost.
+        schema: The table's public description, confirmed by its owner. Without one, names and types are taken as
+            public and the rest is found through the door.
+        target: The column that models will learn to predict; the schema's by default.
+        ledger: Where spending is written down; in memory by default, for this table alone.
+        dataset: The owner's name for the rows, in the ledger.
+        cap: What all releases of this dataset together may cost, in epsilon.
+        unit: The column that names the person to protect; every row is one by default.
+        max_rows_per_unit: How many rows of one person count.
+        accept_unproven: Whether published methods without a proof may read the rows.
+        noise: For tests only: a release with noise that is not secure is stamped `guarantee: none`.
+
+    Raises:
+        InputError: The data cannot be read, or has no rows or no target values.
+        SchemaError: The schema is not confirmed, or does not fit.
+        LedgerError: The ledger cannot be used.
+        BudgetRefused: Later, when a plan exceeds the budget or the cap.
+
+    Example:
+        >>> from threea import hospital
+        >>> table = open_table(hospital.stays(100), schema=hospital.schema(), budget=Budget(1.0))
+        >>> table
+        PrivateTable(15 columns, Budget(epsilon=1.0, delta=1e-06, ...), Unit(column=None, max_rows=1))
+    """
+    backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data, schema)
+    privacy_unit = Unit(unit, max_rows_per_unit)
+    described = _described(backend.layout, schema, target, unit)
+    if not described.modelled:
+        raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    # Which of a person's rows count is no secret of the noise; tests that replace it want the same ones each time.
+    key = secrets.token_bytes(32) if noise is None else bytes(32)
+    if isinstance(backend, RowBackend):
+        _refuse_nothing_to_learn(backend, described.target)
+    # A ledger made for this table alone cannot meet its rows again.
+    mark = _no_fingerprint if ledger is None else partial(_fingerprint, backend)
+    book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {privacy_unit.described}")
+    if unit is not None:
+        if not isinstance(backend, RowBackend):
+            raise SettingError(f"unit ({unit}) needs rows, and this engine only sums; use another")
+        backend = UnitBackend(backend, unit, max_rows_per_unit, key)
+    return PrivateTable(
+        backend=backend,
+        schema=described,
+        spending=Spending(budget, book, dataset),
+        noise=noise or SecureNoise(),
+        unit=privacy_unit,
+        accept_unproven=accept_unproven,
+        key=key,
+        restore=restore,
+    )
+
+
+def _only_sums(data: Any) -> bool:
+    return hasattr(data, "sum") and isinstance(getattr(data, "layout", None), pa.Schema)
+
+
+def _described(layout: pa.Schema, schema: Schema | None, target: str | None, unit: str | None) -> Schema:
+    for name, role in ((target, "target"), (unit, "unit")):
+        if name is not None and name not in layout.names:
+            raise SettingError(f"{role} ({name}) is not a column; columns are: {', '.join(layout.names)}")
+    if schema is None:
+        return widest(layout, target, unit)
+    if not schema.confirmed:
+        raise SchemaError("the schema is not confirmed as public; set confirmed = true in it, or pass --confirm-schema")
+    if target is not None and schema.target not in (None, target):
+        raise SettingError(f"target ({target}) is not the schema's ({schema.target}); change one of them")
+    if unit is not None and schema[unit].kind is not Kind.ID:
+        raise SchemaError(f"column {unit}: the unit must be of kind id, not {schema[unit].kind}; correct the schema")
+    fitted = codec.fit(schema, layout)
+    return fitted if target is None else Schema(fitted.columns, target=target, origin=fitted.origin)
+
+
+def _refuse_nothing_to_learn(backend: RowBackend, target: str | None) -> None:
+    """Refuse a table without rows or labels. It tells the owner, before anything is spent; nothing is released."""
+    column = target or backend.layout.names[0]
+
+    def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
+        return np.array([batch.num_rows, batch.num_rows - batch.column(column).null_count])
+
+    rows, valid = backend.sum(row_sum, [column])
+    if not rows:
+        raise InputError("the table has no rows; there is nothing to learn from")
+    if target is not None and not valid:
+        raise InputError(f"target ({target}) is missing in every row; there is nothing to learn from")
+
+
+def _fingerprint(backend: Backend, secret: bytes) -> str:
+    """Return a keyed fingerprint of the rows, whatever their order: a sum, like everything else."""
+
+    def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
+        hashes = row_hashes(batch, secret)
+        return np.array([hashes.sum(), mixed(~hashes).sum()], np.uint64).view(np.int64)
+
+    sums = backend.sum(row_sum, backend.layout.names)
+    return hashlib.blake2b(sums.tobytes(), key=secret, digest_size=16).hexdigest()
+
+
+def _no_fingerprint(secret: bytes) -> str:
+    return ""

@@ -1,0 +1,58 @@
+"""Questions that are no sums: which values there are, and which candidate scores best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.query import Marginal
+from threea.errors import SettingError
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Which values some text columns hold, and how often: those that enough rows share.
+
+    The one question whose answer's size is not public; it is charged as a `PartitionSelection`.
+
+    Args:
+        columns: The columns to look at.
+    """
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QualityScores:
+    """Scores for a private choice: how far each marginal is from what is expected, in rows (L1 distance).
+
+    Args:
+        marginals: The candidates.
+        expected: For each candidate, the counts that a model expects, of its marginal's size. They are copied.
+        penalties: What to take off each candidate's score; nothing by default.
+    """
+
+    marginals: tuple[Marginal, ...]
+    expected: tuple[NDArray[np.float64], ...]
+    penalties: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        sizes = [marginal.size for marginal in self.marginals]
+        if not sizes or [np.size(counts) for counts in self.expected] != sizes:
+            raise SettingError("each marginal needs as many expected counts as it has cells")
+        if len(self.penalties) not in (0, len(sizes)):
+            raise SettingError("each marginal needs a penalty, or none has one")
+        # What was checked, and scored, must not change afterwards.
+        object.__setattr__(self, "expected", tuple(_kept(counts) for counts in self.expected))
+        # Beyond this, a float no longer tells a score from the score with one row more.
+        sums = [float(np.abs(counts).sum()) for counts in self.expected]
+        if any(not abs(number) < 2.0**42 for number in (*sums, *self.penalties)):
+            raise SettingError("expected counts and penalties must add up to less than 2**42")
+
+
+def _kept(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    copy = np.array(counts, np.float64)
+    copy.setflags(write=False)
+    return copy

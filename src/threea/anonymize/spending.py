@@ -1,0 +1,104 @@
+"""Who pays, and for whom: the privacy unit, and who takes payment before an answer."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from threea.anonymize.accountant import Line
+from threea.anonymize.events import NonPrivate, to_json
+from threea.anonymize.ledger import Ledger
+from threea.anonymize.plan import Charge, Plan
+from threea.budget import Budget
+from threea.errors import BudgetRefused, SettingError
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whom the privacy protects.
+
+    Args:
+        column: The column that names the person; None if every row is one.
+        max_rows: How many rows of one person count.
+    """
+
+    column: str | None = None
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.max_rows < 1:
+            raise SettingError(f"max_rows_per_unit ({self.max_rows}) must be at least 1")
+        if self.column is None and self.max_rows != 1:
+            raise SettingError(f"max_rows_per_unit ({self.max_rows}) needs a unit; name its column with --unit")
+
+    @property
+    def described(self) -> str:
+        """The unit in words, for the certificate and the ledger."""
+        if self.column is None:
+            return "row"
+        return f"all rows of one {self.column}, of which at most {self.max_rows} count"
+
+
+class Spending:
+    """Takes payment: reserves a plan once, then logs each charge before its answer."""
+
+    def __init__(self, budget: Budget, ledger: Ledger, dataset: str) -> None:
+        self.budget, self.ledger, self.dataset = budget, ledger, dataset
+        self.exposed: list[str] = []
+        self._releases: list[tuple[Plan, str, float]] = []
+        self._asked: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def pay(self, charge: Charge) -> None:
+        """Reserve the charge's plan if need be, and log the charge; only then may its answer be made."""
+        with self._lock:
+            # By identity: an equal plan made for a second release is to be paid again.
+            release = next((number for plan, number, _ in self._releases if plan is charge.plan), None)
+            release = release or self._reserve(charge.plan)
+            self._asked[release, charge.name] += 1
+            if self._asked[release, charge.name] > charge.line.count:
+                raise BudgetRefused(
+                    f"line {charge.name} of this plan was asked as often as planned",
+                    requested=charge.plan.budget.epsilon,
+                    spent=math.fsum(cost for _, _, cost in self._releases),
+                    cap=self.budget.epsilon,
+                    remedy="make another plan",
+                )
+            self.ledger.charge(release, charge.name)
+
+    def _reserve(self, plan: Plan) -> str:
+        if plan.budget.adjacency is not self.budget.adjacency:
+            raise SettingError(
+                f"the plan's adjacency ({plan.budget.adjacency}) must be the table's ({self.budget.adjacency})"
+            )
+        spent = math.fsum(cost for _, _, cost in self._releases)
+        spent_delta = math.fsum(other.budget.delta for other, _, _ in self._releases)
+        cost = max(plan.budget.epsilon, plan.epsilon)
+        fits = spent + cost <= self.budget.epsilon * (1 + 1e-9)
+        if not fits or spent_delta + plan.budget.delta > self.budget.delta * (1 + 1e-9):
+            raise BudgetRefused(
+                "the table's budget does not cover this plan",
+                requested=cost,
+                spent=spent,
+                cap=self.budget.epsilon,
+                remedy="calibrate the plan to what is left, or open the table with a larger budget",
+            )
+        release = self._enter(cost, plan.budget.delta, plan.lines, plan.recipe)
+        self._releases.append((plan, release, cost))
+        return release
+
+    def expose(self, reason: str) -> None:
+        """Record that the rows were handed out."""
+        line = Line("expose", NonPrivate(reason))
+        self.ledger.charge(self._enter(math.inf, 0.0, (line,), ""), "expose")
+        self.exposed.append(reason)
+
+    def _enter(self, epsilon: float, delta: float, lines: Sequence[Line], recipe: str) -> str:
+        entries = [(line.name, to_json(line.event), line.count) for line in lines]
+        return self.ledger.reserve(self.dataset, epsilon=epsilon, delta=delta, lines=entries, recipe=recipe)
+
+    def __repr__(self) -> str:
+        return f"Spending({self.budget})"

@@ -1,0 +1,236 @@
+"""The commands that measure: evaluate a release, audit a recipe, make a benchmark's table.
+
+Exit codes as everywhere, and one more: `audit` ends with 1 if it caught the recipe at leaking more than it claims.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from threea.cli import terminal
+from threea.errors import SettingError
+
+VIOLATED = 1
+"""The exit code of an audit that caught a recipe."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    for command in (evaluate, audit, benchmark):
+        app.command()(command)
+
+
+def evaluate(
+    release: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by `threea release`.")],
+    train: Annotated[Path, typer.Option(metavar="DATA", help="The private rows that the release was made from.")],
+    holdout: Annotated[Path, typer.Option(metavar="DATA", help="Real rows of the same kind, kept out of the release.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A new or empty folder; DIR-evaluation by default.")
+    ] = None,
+) -> None:
+    """Measure what a release is worth and what it gives away. It reads private rows: its report is for the owner."""
+    from threea.evaluate.evaluation import check_place, save
+    from threea.evaluate.evaluation import evaluate as measure
+    from threea.evaluate.evidence import Evidence
+    from threea.evaluate.owner_report import NOTICE, answers
+
+    folder = check_place(release, out)
+    with terminal.progress("Reading the tables"):
+        evidence = Evidence.load(release, train, holdout)
+    with _telling("Evaluating") as tell:
+        scores = measure(evidence, progress=tell)
+    files = save(scores, evidence, folder)
+    for warning in scores["warnings"]:
+        terminal.complain(f"warning: {warning}")
+    for answer in answers(scores):
+        terminal.say(f"{answer.question} {answer.verdict}. {answer.text}")
+    terminal.say(f"{NOTICE}. Files:")
+    for file in files:
+        terminal.say(f"  {file}")
+
+
+def audit(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="See `threea recipes`.")],
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="The claim to test.")] = "1",
+    delta: Annotated[str, typer.Option(metavar="NUMBER", help="The claim's delta.")] = "1e-6",
+    trials: Annotated[int, typer.Option(help="Runs on each side of each pair of tables.")] = 1000,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the result as JSON; an audit broken off goes on from there.")
+    ] = None,
+) -> None:
+    """Try to catch a recipe at leaking more than it claims. Exit code 0: not caught, 1: caught."""
+    from threea.evaluate.audit import audit as attack
+    from threea.evaluate.audit_pairs import PAIRS
+
+    claimed, apart = terminal.number("epsilon", epsilon), terminal.number("delta", delta)
+    record = None if out is None else _record(out)
+    with terminal.progress(f"Auditing {recipe}", total=2 * trials * len(PAIRS)) as advance:
+        result = attack(
+            recipe,
+            epsilon=claimed,
+            delta=apart,
+            trials=trials,
+            workers=_cores(),
+            record=record,
+            progress=None if advance is None else lambda done, _: advance(done),
+        )
+    _show_audit(result)
+    if out is not None and record is not None:
+        _write_json(result, out)
+        record.unlink(missing_ok=True)
+        terminal.say(f"  {out}")
+    if result["violation"]:
+        raise typer.Exit(VIOLATED)
+
+
+def benchmark(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="table1, mcgen, peers, sweep, ablations or figures.")],
+    data: Annotated[
+        Path, typer.Option(metavar="DIR", envvar="THREEA_DATA", help="The folder that holds the datasets.")
+    ] = Path("data"),
+    datasets: Annotated[str | None, typer.Option(metavar="A,B", help="By default the table's own.")] = None,
+    recipes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="By default the table's. With settings: clustmix:mode=published. Peers also takes 'mbi MST'.",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Of every release; by default the table's.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many splits; by default the table's.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A .json file, TABLE.json by default; a run broken off goes on from there. Of figures, a folder."
+        ),
+    ] = None,
+) -> None:
+    """Measure recipes on public datasets: a table as JSON, Markdown and HTML; or draw the ClustMix paper's figures."""
+    if table == "figures":
+        _draw_figures(data, out, {"datasets": datasets, "recipes": recipes, "epsilon": epsilon, "seeds": seeds})
+        return
+    from threea.evaluate.benchmark import benchmark as make
+
+    with _telling(f"Measuring {table}", keep=True) as tell:
+        files = make(
+            table,
+            data=data,
+            out=Path(f"{table}.json") if out is None else out,
+            datasets=_names(datasets),
+            recipes=_names(recipes),
+            epsilon=None if epsilon is None else terminal.number("epsilon", epsilon),
+            seeds=seeds,
+            progress=tell,
+        )
+    for file in files:
+        terminal.say(f"  {file}")
+
+
+def _draw_figures(data: Path, out: Path | None, others: dict[str, object]) -> None:
+    from threea.evaluate.benchmark_figures import FOLDER, figures
+
+    for name, value in others.items():
+        if value is not None:
+            raise SettingError(f"{name} ({value}) cannot be chosen for figures; leave it out")
+    with _telling("Drawing figures", keep=True) as tell:
+        files = figures(FOLDER if out is None else out, data=data, progress=tell, left_out=terminal.complain)
+    for file in files:
+        terminal.say(f"  {file}")
+
+
+def _names(text: str | None) -> list[str] | None:
+    """Split names at commas, but for those between a recipe's settings: `clustmix:mode=published,alpha=0.5`."""
+    found: list[str] = []
+    for part in (text or "").split(","):
+        within = found and ":" in found[-1] and ":" not in part and ("=" in part or part.strip().isdigit())
+        if within:
+            found[-1] += f",{part.strip()}"
+        elif part.strip():
+            found.append(part.strip())
+    return None if text is None else found
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _record(out: Path) -> Path:
+    """Return where an audit's runs are kept until it is done, after checking that its result can be written."""
+    parent = out.absolute().parent
+    if out.exists():
+        raise SettingError(f"out ({out}) exists already; remove it or choose another name")
+    if not parent.is_dir():
+        raise SettingError(f"out ({out}): folder {parent} does not exist; make it first")
+    if not os.access(parent, os.W_OK):
+        raise SettingError(f"out ({out}): folder {parent} is not writable; choose another")
+    return out.with_name(f"{out.name}.runs.jsonl")
+
+
+def _write_json(result: dict[str, Any], out: Path) -> None:
+    """Write a result, whole or not at all."""
+    import json
+
+    from threea.evaluate.benchmark_cells import finite
+
+    staging = out.with_name(f".{out.name}.part")
+    try:
+        staging.write_text(json.dumps(finite(result), indent=2, allow_nan=False, default=str) + "\n", encoding="utf-8")
+        staging.replace(out)
+    except OSError as error:
+        staging.unlink(missing_ok=True)
+        raise SettingError(f"out ({out}) cannot be written: {error.strerror}; choose another place") from None
+
+
+def _show_audit(result: dict[str, Any]) -> None:
+    best: dict[str, dict[str, Any]] = {}
+    for bound in result["bounds"]:
+        best[bound["pair"]] = max(best.get(bound["pair"], bound), bound, key=lambda one: one["epsilon"])
+    rows = [
+        [
+            pair,
+            f"{bound['statistic']} ({bound['box']}-box)" if bound["epsilon"] else "none",
+            f"{bound['epsilon']:.3f}",
+            f"{result['epsilon']:g}",
+            "violated" if bound["epsilon"] > result["epsilon"] else "",
+        ]
+        for pair, bound in best.items()
+    ]
+    terminal.table(["pair", "best statistic", "lower bound", "claimed", ""], rows)
+    for failure in result["failures"]:
+        terminal.say(
+            f"{failure['runs']} runs {failure['side']} the target of {failure['pair']} ended in {failure['error']}"
+        )
+    terminal.say(f"{result['verdict']}.")
+    terminal.say(
+        f"{result['trials']} runs on each side can show an epsilon of at most {result['could_show']:.3g} directly."
+    )
+
+
+@contextmanager
+def _telling(what: str, *, keep: bool = False) -> Iterator[Callable[[str], None] | None]:
+    """Show on a terminal what goes on, and keep each line if it is a result; be quiet elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    with console.status(Text(what)) as status:
+
+        def tell(step: str) -> None:
+            if keep:
+                console.print(Text(step))
+            else:
+                status.update(Text(f"{what}: {step}"))
+
+        yield tell

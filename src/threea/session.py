@@ -1,0 +1,125 @@
+"""One call from a private table to a release."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from threea.anonymize.ledger import Ledger
+from threea.anonymize.open_table import open_table
+from threea.budget import Adjacency, Budget
+from threea.errors import SettingError
+from threea.framework import Recipe, Release
+from threea.recipes import DEFAULT, RECIPES
+from threea.table.schema import Schema
+
+
+def synthesize(
+    data: Any,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    target: str | None = None,
+    schema: Schema | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    recipe: Recipe | str = DEFAULT,
+    rows: int | None = None,
+    seed: int | None = None,
+    ledger: Ledger | str | PathLike[str] | None = None,
+    dataset: str = "unnamed",
+    cap: float | None = None,
+    unit: str | None = None,
+    max_rows_per_unit: int = 1,
+    accept_unproven: bool = False,
+) -> Release:
+    """Make a synthetic training set from a private table.
+
+    Guarantees:
+        - With a proven recipe, the release is (epsilon, delta)-differentially private for each unit.
+
+    Cost:
+        (epsilon, delta), written to the ledger before the first answer.
+
+    Args:
+        data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
+        epsilon: Bound on the privacy loss.
+        delta: Probability with which the bound may fail; well under one in the number of rows.
+        target: The column that models will learn to predict.
+        schema: The table's public description; found through the door, from the same budget, if not given.
+        adjacency: ``add-remove`` or ``replace``.
+        recipe: A recipe, or the name of one.
+        rows: How many synthetic rows; the noisy number of private ones by default.
+        seed: Makes sampling repeatable. Noise cannot be seeded.
+        ledger: Where spending is written down.
+        dataset: The owner's name for the rows, in the ledger.
+        cap: What all releases of this dataset together may cost, in epsilon.
+        unit: The column that names the person to protect; every row is one by default.
+        max_rows_per_unit: How many rows of one person count.
+        accept_unproven: Whether published methods without a proof may read the rows.
+
+    Returns:
+        The release; ``release.frame`` is a table of the kind that came in.
+
+    Example:
+        >>> from threea import hospital
+        >>> release = synthesize(hospital.stays(500), schema=hospital.schema(), epsilon=1.0, rows=100)
+        >>> release.frame.num_rows, str(release.guarantee)
+        (100, 'proven')
+    """
+    chosen = recipe if isinstance(recipe, Recipe) else make_recipe(recipe)
+    table = open_table(
+        data,
+        budget=Budget(epsilon, delta, adjacency),  # type: ignore[arg-type]  # Budget reads text, too
+        schema=schema,
+        target=target,
+        ledger=ledger,
+        dataset=dataset,
+        cap=cap,
+        unit=unit,
+        max_rows_per_unit=max_rows_per_unit,
+        accept_unproven=accept_unproven,
+    )
+    return chosen.run(table, rows=rows, seed=seed)
+
+
+def make_recipe(name: str, settings: Mapping[str, str] | None = None) -> Recipe:
+    """Make a recipe from its name and settings given as text.
+
+    Raises:
+        SettingError: No such recipe or setting, or a value that it cannot have.
+
+    Example:
+        >>> make_recipe("independent", {"bins": "16"})
+        Independent(bins=16)
+    """
+    if name not in RECIPES:
+        raise SettingError(f"recipe ({name}) is unknown; {_nearest(name, RECIPES)}")
+    recipe = RECIPES[name]
+    fields = {field.name: field for field in dataclasses.fields(recipe)}
+    values = {}
+    for key, text in (settings or {}).items():
+        if key not in fields:
+            raise SettingError(f"setting ({key}) is unknown to {name}; {_nearest(key, fields)}")
+        values[key] = _parsed(key, text, type(fields[key].default))
+    return recipe(**values)
+
+
+def _nearest(word: str, known: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    guess = f"did you mean {close[0]}? " if close else ""
+    return f"{guess}known: {', '.join(known) or 'none'}"
+
+
+def _parsed(key: str, text: str, kind: type[Any]) -> Any:
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise SettingError(f"setting {key} ({text}) must be true or false")
+        return text.lower() == "true"
+    try:
+        return tuple(int(part) for part in text.split(",")) if kind is tuple else kind(text)
+    except ValueError:
+        wanted = "whole numbers with commas between" if kind is tuple else f"of type {kind.__name__}"
+        raise SettingError(f"setting {key} ({text}) must be {wanted}") from None

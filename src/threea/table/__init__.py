@@ -1,0 +1,1 @@
+"""What is public about a table: its schema, cells, codec and dates."""

@@ -1,0 +1,331 @@
+"""Arrow rows to encoded chunks and back, as a schema says.
+
+Encoding is total: no value, however odd, raises. What does not fit the schema is clipped, "other" or missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from threea.errors import InputError, SchemaError
+from threea.table import dates
+from threea.table.schema import OTHER, Chunk, Column, Kind, Schema
+
+_NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))\s*$"
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
+
+
+def kind_of(field: pa.Field) -> Kind:
+    """Return the kind that a column's type stands for.
+
+    Raises:
+        InputError: Columns of this type cannot be described by a schema.
+    """
+    if pa.types.is_timestamp(field.type) and not _known_zone(field.type):
+        raise InputError(f"column {field.name} has time zone {field.type.tz}, which is unknown; convert it to UTC")
+    kind = _plain(field.type)
+    # Arrow cannot turn a dictionary of views into plain text.
+    usable = not (pa.types.is_dictionary(field.type) and pa.types.is_string_view(kind))
+    for test, found in (
+        (pa.types.is_boolean, Kind.BOOLEAN),
+        (pa.types.is_integer, Kind.INTEGER),
+        (pa.types.is_floating, Kind.REAL),
+        (pa.types.is_decimal, Kind.REAL),
+        (pa.types.is_date, Kind.DATE),
+        (pa.types.is_timestamp, Kind.DATETIME),
+        (pa.types.is_string, Kind.CATEGORICAL),
+        (pa.types.is_large_string, Kind.CATEGORICAL),
+        (pa.types.is_string_view, Kind.CATEGORICAL),
+        (pa.types.is_null, Kind.CATEGORICAL),
+    ):
+        if usable and test(kind):
+            return Kind.CATEGORICAL if pa.types.is_dictionary(field.type) else found
+    raise InputError(f"column {field.name} has type {field.type}, which is not supported; drop or convert it")
+
+
+def _known_zone(kind: pa.DataType) -> bool:
+    try:
+        pa.scalar(0, kind).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def fit(schema: Schema, layout: pa.Schema) -> Schema:
+    """Check that a schema describes a table of this layout; put its columns in the table's order.
+
+    Raises:
+        SchemaError: A column is missing on either side, or of a type its kind cannot describe.
+    """
+    described, present = {column.name for column in schema.columns}, set(layout.names)
+    for names, where in ((described - present, "the data has not"), (present - described, "the schema has not")):
+        if names:
+            raise SchemaError(f"column {', '.join(sorted(names))}: {where}; schema and data must have the same columns")
+    for column in schema.columns:
+        problem = _misfit(column, layout.field(column.name))
+        if problem:
+            raise SchemaError(f"column {column.name}: {problem}; correct the schema")
+    return replace(schema, columns=tuple(_limited(schema[field.name], field) for field in layout))
+
+
+def _misfit(column: Column, field: pa.Field) -> str | None:
+    """Say what a column's description asks of its type in vain."""
+    kind, text = kind_of(field), _is_text(field.type)
+    if column.kind is Kind.ID or pa.types.is_null(field.type):
+        return None
+    if column.kind is Kind.BOOLEAN:
+        fits = not pa.types.is_temporal(_plain(field.type))
+    elif column.kind.listed:
+        return _unwritable(column, field.type)
+    elif column.kind.temporal:
+        fits = kind.temporal or text
+    else:
+        fits = not kind.temporal and (kind is not Kind.CATEGORICAL or text)
+    return None if fits else f"schema says {column.kind}, but the data's type is {field.type}"
+
+
+def _unwritable(column: Column, kind: pa.DataType) -> str | None:
+    """Say which category a type cannot hold."""
+    for word in column.categories:
+        try:
+            _words([word], kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return f"category ({word}) cannot be written as {_plain(kind)}, the data's type"
+    count = len(column.categories) + column.open_ended
+    if pa.types.is_dictionary(kind) and count > np.iinfo(kind.index_type.to_pandas_dtype()).max + 1:
+        return f"{count} categories are more than the data's type, {kind}, can number"
+    return None
+
+
+def _limited(column: Column, field: pa.Field) -> Column:
+    """Take from a column what its type has no room for: a NumPy integer, say, is never missing nor "other"."""
+    if field.nullable:
+        return column
+    holds_other = not column.categories or _is_text(_plain(field.type))
+    return replace(column, nullable=False, open_ended=column.open_ended and holds_other)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def encode(batch: pa.RecordBatch | pa.Table, schema: Schema) -> Chunk:
+    """Turn those of a schema's columns that are in a batch into plain arrays."""
+    present = set(batch.schema.names)
+    return {
+        column.name: encode_column(batch.column(column.name), column)
+        for column in schema.modelled
+        if column.name in present
+    }
+
+
+def encode_column(values: pa.Array | pa.ChunkedArray, column: Column) -> NDArray[Any]:
+    """Turn one column into an array of codes (categories) or floats (numbers and dates)."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_timestamp(values.type):
+        # Moments count from 1970 in UTC, whatever zone they are shown in.
+        values = values.cast(pa.int64()).cast(pa.timestamp(values.type.unit))
+    if column.kind.listed:
+        return _codes(values, column)
+    numbers = _moments(values, column) if column.kind.temporal else _floats(values)
+    clipped = np.clip(numbers, column.lower, column.upper)
+    if column.whole:
+        clipped = np.round(clipped)
+    for special in column.special:
+        clipped[numbers == special] = special
+    return clipped
+
+
+def _codes(values: pa.Array, column: Column) -> NDArray[np.int64]:
+    text = values.cast(pa.string())
+    if column.kind is Kind.BOOLEAN:
+        lowered = pc.utf8_lower(pc.utf8_trim_whitespace(text))
+        truth = np.full(len(text), -1, np.int64)
+        truth[_isin(lowered, _FALSE)] = 0
+        truth[_isin(lowered, _TRUE)] = 1
+        return truth
+    # Written as the type writes them: a float's categories may be listed as 1 or as 1.0.
+    listed = _words(list(column.categories), values.type).cast(pa.string())
+    found = pc.index_in(text, value_set=listed, skip_nulls=True)
+    codes: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    if column.open_ended:
+        codes[(codes < 0) & text.is_valid().to_numpy(zero_copy_only=False)] = len(column.categories)
+    return codes
+
+
+def _isin(text: pa.Array, words: tuple[str, ...]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.is_in(text, value_set=pa.array(words)).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _floats(values: pa.Array) -> NDArray[np.float64]:
+    if _is_text(values.type):
+        text = values.cast(pa.string())
+        valid = pc.fill_null(pc.match_substring_regex(text, _NUMBER), False)
+        values = pc.if_else(valid, pc.utf8_trim_whitespace(text), pa.scalar(None, pa.string()))
+        # Arrow's parser takes no leading plus sign.
+        values = pc.replace_substring_regex(values, r"^\+", "")
+    elif pa.types.is_null(values.type):
+        values = pa.nulls(len(values), pa.float64())
+    numbers = values.cast(pa.float64(), safe=False)
+    return np.array(pc.fill_null(numbers, np.nan).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _moments(values: pa.Array, column: Column) -> NDArray[np.float64]:
+    if _is_text(values.type):
+        encoded = values.cast(pa.string()).dictionary_encode()
+        table = np.array([_moment(text, column) for text in encoded.dictionary.to_pylist()] + [np.nan])
+        index = pc.fill_null(encoded.indices, len(table) - 1).to_numpy(zero_copy_only=False)
+        moments: NDArray[np.float64] = table[index]
+        return moments
+    if pa.types.is_null(values.type):
+        return np.full(len(values), np.nan)
+    unit, integers = (pa.date32(), pa.int32()) if column.kind is Kind.DATE else (pa.timestamp("us"), pa.int64())
+    whole = values.cast(unit, safe=False).cast(integers)
+    return np.array(pc.fill_null(whole.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False))
+
+
+def _moment(text: str | None, column: Column) -> float:
+    try:
+        return dates.from_text((text or "").strip(), column.kind, column.name)
+    except (SchemaError, OverflowError):
+        return float("nan")
+
+
+def decode(chunk: Chunk, schema: Schema, layout: pa.Schema, first_row: int = 0) -> pa.RecordBatch:
+    """Turn encoded columns into Arrow rows with the layout's columns, order and types.
+
+    Args:
+        chunk: Encoded columns, all of the same length.
+        schema: What they mean.
+        layout: Names, order and types to give them.
+        first_row: Number of the chunk's first row, where surrogate ids go on.
+    """
+    rows = len(next(iter(chunk.values())))
+    arrays = []
+    for field in layout:
+        column = schema[field.name]
+        if column.kind is Kind.ID:
+            array = _surrogates(first_row + 1, rows, field.type)
+        else:
+            array = _DECODERS[column.kind](chunk[column.name], column, field.type)
+        arrays.append(_cast(array, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=layout)
+
+
+def _surrogates(first: int, rows: int, kind: pa.DataType) -> pa.Array:
+    numbers = np.arange(first, first + rows)
+    if _is_text(_plain(kind)):
+        return pa.array([f"synthetic-{number}" for number in numbers], pa.string())
+    return pa.array(numbers.astype("datetime64[D]")) if pa.types.is_temporal(_plain(kind)) else pa.array(numbers)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
+    if pa.types.is_dictionary(kind):
+        return _cast(array, kind.value_type).dictionary_encode().cast(kind)
+    if pa.types.is_null(kind):
+        return pa.nulls(len(array))
+    if pa.types.is_decimal(kind) and not _is_text(array.type):
+        return pc.round(array.cast(pa.float64(), safe=False), kind.scale).cast(kind, safe=False)
+    return array.cast(kind, safe=False)
+
+
+def _words(words: list[str | None], kind: pa.DataType) -> pa.Array:
+    """Return categories as values of a column's type."""
+    plain = _plain(kind)
+    if pa.types.is_null(plain):
+        return pa.nulls(len(words))
+    array = pa.array(words, pa.string())
+    if pa.types.is_timestamp(plain):
+        array = array.cast(pa.timestamp(plain.unit))
+    return array.cast(plain)
+
+
+def _from_codes(codes: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
+    words: list[str | None] = list(column.categories)
+    if column.open_ended:
+        words.append(OTHER if _is_text(_plain(kind)) else None)
+    mask = (codes < 0) | (codes >= len(words))
+    # Taken as plain text first, for Arrow cannot take from views.
+    values = _words(words, pa.string() if _is_text(kind) else kind)
+    if pa.types.is_dictionary(kind):
+        index = pa.array(np.where(mask, 0, codes), kind.index_type, mask=mask)
+        return pa.DictionaryArray.from_arrays(index, values, ordered=kind.ordered)
+    return values.take(pa.array(codes, pa.int64(), mask=mask))
+
+
+def _from_booleans(codes: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
+    truth = pa.array(codes == 1, mask=codes < 0)
+    return truth if pa.types.is_boolean(_plain(kind)) or _is_text(_plain(kind)) else truth.cast(pa.int8())
+
+
+def _from_floats(values: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
+    missing = np.isnan(values)
+    whole = column.whole or pa.types.is_integer(kind)
+    present = np.clip(np.where(missing, 0.0, values), *_range(kind, whole=whole))
+    if whole:
+        present = np.round(present).astype(np.uint64 if pa.types.is_uint64(kind) else np.int64)
+    return pa.array(present, mask=missing)
+
+
+def _range(kind: pa.DataType, *, whole: bool) -> tuple[float, float]:
+    """Return the least and the largest float that a type can hold."""
+    if pa.types.is_integer(kind):
+        limits = np.iinfo(kind.to_pandas_dtype())
+        lower, upper = float(limits.min), float(limits.max)
+    elif pa.types.is_decimal(kind):
+        upper = 10.0 ** (kind.precision - kind.scale)
+        # One unit in the last place less, or one float less if that is more.
+        upper = min(upper - 10.0**-kind.scale, float(np.nextafter(upper, 0)))
+        lower = -upper
+    elif pa.types.is_floating(kind):
+        limit = np.finfo(kind.to_pandas_dtype()).max
+        lower, upper = -float(limit), float(limit)
+    else:
+        lower, upper = -np.inf, np.inf
+    if whole and not pa.types.is_uint64(kind):
+        lower, upper = max(lower, -(2.0**63)), min(upper, 2.0**63)
+    # The largest whole numbers round up to a float that is one too many.
+    return lower, float(np.nextafter(upper, 0)) if upper in (2.0**63, 2.0**64) else upper
+
+
+def _from_dates(values: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
+    # Nanoseconds in 64 bits reach from 1677 to 2262.
+    nano = pa.types.is_timestamp(kind) and kind.unit == "ns"
+    ends = ("1678-01-01", "2262-01-01") if nano else ("0001-01-01", "9999-12-31")
+    first, last = (dates.from_text(end, column.kind, column.name) for end in ends)
+    values = np.clip(values, first, last)
+    whole = _from_floats(values, column, pa.int64())
+    moments = whole.cast(pa.int32()).cast(pa.date32()) if column.kind is Kind.DATE else whole.cast(pa.timestamp("us"))
+    return _iso(moments) if _is_text(kind) else moments
+
+
+def _iso(moments: pa.Array) -> pa.Array:
+    return pa.array([None if moment is None else moment.isoformat() for moment in moments.to_pylist()], pa.string())
+
+
+_DECODERS: dict[Kind, Callable[[NDArray[Any], Column, pa.DataType], pa.Array]] = {
+    Kind.CATEGORICAL: _from_codes,
+    Kind.ORDINAL: _from_codes,
+    Kind.BOOLEAN: _from_booleans,
+    Kind.INTEGER: _from_floats,
+    Kind.REAL: _from_floats,
+    Kind.DATE: _from_dates,
+    Kind.DATETIME: _from_dates,
+}

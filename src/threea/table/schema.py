@@ -1,0 +1,357 @@
+"""The public description of a table: kinds, bounds, categories, target.
+
+Everything here is public knowledge, confirmed by the owner, or was paid for from the budget. A schema turns a chunk of
+rows into plain arrays and back: categories become codes (-1 for missing), numbers and dates become floats within their
+bounds (NaN for missing). A value outside the schema is clipped, or becomes "other" or missing.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from threea.errors import SchemaError
+from threea.table import dates
+from threea.table.cells import Bins, Categories, Cells, edges_between
+
+Chunk = dict[str, NDArray[Any]]
+"""Encoded columns by name."""
+
+OTHER = "other"
+"""What stands in a synthetic table for a category that the schema does not list."""
+
+
+class Kind(StrEnum):
+    """What a column holds."""
+
+    CATEGORICAL = "categorical"
+    ORDINAL = "ordinal"
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    REAL = "real"
+    DATE = "date"
+    DATETIME = "datetime"
+    ID = "id"
+    """Identifies a person or a row: never read, replaced by fresh surrogates."""
+
+    @property
+    def listed(self) -> bool:
+        """Whether values come from a list of categories."""
+        return self in (Kind.CATEGORICAL, Kind.ORDINAL, Kind.BOOLEAN)
+
+    @property
+    def temporal(self) -> bool:
+        """Whether values are moments in time."""
+        return self in (Kind.DATE, Kind.DATETIME)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether values are numbers or moments between two bounds."""
+        return self in (Kind.INTEGER, Kind.REAL) or self.temporal
+
+
+class Origin(StrEnum):
+    """Where a schema comes from."""
+
+    OWNER = "owner"
+    """The owner wrote it, and says that it is public."""
+    TYPES = "types"
+    """Only the columns' names and types were used: bounds are as wide as the types allow."""
+    DISCOVERED = "discovered"
+    """Bounds and categories were found through the door, and paid for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """Public description of one column.
+
+    Raises:
+        SchemaError: The description contradicts itself.
+    """
+
+    name: str
+    kind: Kind
+    lower: float | None = None
+    """Smallest value; dates count days and datetimes microseconds since 1970."""
+    upper: float | None = None
+    """Largest value."""
+    categories: tuple[str, ...] = ()
+    """Listed values, as text."""
+    open_ended: bool = False
+    """Whether values outside the list are kept, as "other"."""
+    nullable: bool = True
+    """Whether values may be missing."""
+    special: tuple[float, ...] = ()
+    """Values that stand apart from the rest, such as a spike at 0 or a code 999."""
+    log: bool = False
+    """Whether the values spread over orders of magnitude."""
+    edges: tuple[float, ...] = ()
+    """Cut points for bins; evenly spaced if empty."""
+
+    def __post_init__(self) -> None:
+        problem = self._problem()
+        if problem:
+            raise SchemaError(f"column {self.name}: {problem}")
+
+    def _problem(self) -> str | None:
+        if self.kind is Kind.BOOLEAN and not self.categories:
+            object.__setattr__(self, "categories", ("false", "true"))
+        if self.kind.listed:
+            if not self.categories and not self.open_ended:
+                return f"{self.kind} needs categories; list them, or set open_ended = true"
+            if len(set(self.categories)) != len(self.categories):
+                return "categories must differ from one another"
+            if self.kind is Kind.BOOLEAN and (self.categories != ("false", "true") or self.open_ended):
+                return "boolean has the categories false and true alone; make it categorical for others"
+        if self.kind.numeric and (self.categories or self.open_ended):
+            return f"{self.kind} has no categories; make it categorical, or leave them out"
+        if self.kind.numeric:
+            return self._bounds_problem()
+        if (self.lower, self.upper, self.special, self.edges, self.log) != (None, None, (), (), False):
+            return f"{self.kind} has no bounds, special values, edges or log scale; leave them out"
+        return None
+
+    def _bounds_problem(self) -> str | None:
+        if self.lower is None or self.upper is None:
+            return f"{self.kind} needs lower and upper"
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
+            return f"lower ({self.lower}) and upper ({self.upper}) must be finite"
+        numbers = (self.lower, self.upper, *self.special, *self.edges)
+        if not all(math.isfinite(number) for number in (*numbers, self.upper - self.lower)):
+            return "bounds, their difference, special values and edges must be finite"
+        if self.whole and any(number != round(number) for number in numbers):
+            return f"{self.kind} needs whole numbers as bounds, special values and edges"
+        if self.lower > self.upper or (self.lower == self.upper and self.kind is Kind.REAL):
+            return f"lower ({self.lower:g}) must be below upper ({self.upper:g})"
+        if self.log and self.lower <= 0:
+            return f"a log scale needs lower ({self.lower:g}) > 0; list 0 under special"
+        if len(set(self.special)) != len(self.special):
+            return "special values must differ from one another"
+        return self._edges_problem()
+
+    def _edges_problem(self) -> str | None:
+        assert self.lower is not None
+        assert self.upper is not None
+        increasing = len(self.edges) > 1 and list(self.edges) == sorted(set(self.edges))
+        if self.edges and not (
+            increasing and self.lower <= self.edges[0] and self.edges[-1] <= self.upper + self.whole
+        ):
+            return "edges must be at least two increasing numbers from lower to upper"
+        return None
+
+    @property
+    def whole(self) -> bool:
+        """Whether values are whole numbers once encoded."""
+        return self.kind in (Kind.INTEGER, Kind.DATE, Kind.DATETIME)
+
+    def cells(self, bins: int) -> Cells:
+        """Return the column's cells, with at most `bins` bins where its edges are not given."""
+        if self.kind.listed:
+            count = len(self.categories) + self.open_ended
+            return Categories(column=self.name, count=count, missing=self.nullable)
+        assert self.lower is not None
+        assert self.upper is not None
+        edges = self.edges or edges_between(self.lower, self.upper, bins, log=self.log, whole=self.whole)
+        return Bins(
+            column=self.name,
+            edges=edges,
+            special=self.special,
+            missing=self.nullable,
+            whole=self.whole,
+            log=self.log,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Public description of a table.
+
+    Args:
+        columns: In the order of the table.
+        target: The column that models will learn to predict, if any.
+        confirmed: Whether the owner says that all of this is public knowledge.
+        origin: Where it comes from: the owner, the table's types alone, or answers of the door.
+
+    Raises:
+        SchemaError: Two columns of one name, or a target that is not among them.
+    """
+
+    columns: tuple[Column, ...]
+    target: str | None = None
+    confirmed: bool = True
+    origin: Origin = Origin.OWNER
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise SchemaError(f"columns ({', '.join(repeated)}) appear more than once; rename them")
+        if self.target is not None and self.target not in names:
+            raise SchemaError(f"target ({self.target}) is not a column; columns are: {', '.join(names)}")
+        if self.target is not None and self[self.target].kind is Kind.ID:
+            raise SchemaError(f"target ({self.target}) is of kind id, which is never read; choose another")
+
+    def __getitem__(self, name: str) -> Column:
+        """Return a column by name."""
+        return next(column for column in self.columns if column.name == name)
+
+    @property
+    def modelled(self) -> tuple[Column, ...]:
+        """The columns whose values are learned, that is all but ids."""
+        return tuple(column for column in self.columns if column.kind is not Kind.ID)
+
+    @property
+    def features(self) -> tuple[Column, ...]:
+        """The modelled columns without the target."""
+        return tuple(column for column in self.modelled if column.name != self.target)
+
+    def confirm(self) -> Schema:
+        """Return the same schema, confirmed as public knowledge by the caller."""
+        return replace(self, confirmed=True)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Schema:
+        """Read a schema from a TOML file.
+
+        Raises:
+            SchemaError: The file cannot be read as a schema.
+        """
+        try:
+            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise SchemaError(f"schema ({path}) cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise SchemaError(f"schema ({path}) is not UTF-8 text; is it a schema.toml?") from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        """Read a schema from TOML text."""
+        try:
+            data = tomllib.loads(text)
+        except ValueError as error:
+            raise SchemaError(f"schema is not TOML: {error}") from None
+        columns = data.get("column")
+        if not isinstance(columns, dict) or not columns:
+            raise SchemaError("schema has no [column.NAME] sections; make a draft with `threea schema`")
+        unknown = set(data) - {"column", "target", "confirmed", "origin"}
+        if unknown:
+            raise SchemaError(
+                f"schema has unknown keys ({', '.join(sorted(unknown))}); known are target, confirmed, origin, column"
+            )
+        if data.get("origin", Origin.OWNER) not in tuple(Origin):
+            raise SchemaError(f"schema's origin ({data['origin']}) must be one of {', '.join(Origin)}")
+        schema = cls.of(columns, target=data.get("target"))
+        return replace(schema, confirmed=data.get("confirmed") is True, origin=Origin(data.get("origin", Origin.OWNER)))
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any], target: str | None = None) -> Schema:
+        """Make a schema from plain data, a mapping of column names to what their TOML sections would say.
+
+        Example:
+            >>> Schema.of({"age": {"kind": "integer", "lower": 0, "upper": 120}})["age"].upper
+            120.0
+        """
+        return cls(tuple(_column_from(name, fields) for name, fields in columns.items()), target=target)
+
+    def to_toml(self, notes: Mapping[str, str] | None = None) -> str:
+        """Write the schema as TOML, with a note above each column that has one."""
+        lines = [f"confirmed = {str(self.confirmed).lower()}"]
+        if self.origin is not Origin.OWNER:
+            lines.append(f"origin = {_toml(self.origin)}")
+        if self.target is not None:
+            lines.append(f"target = {_toml(self.target)}")
+        for column in self.columns:
+            lines.append("")
+            lines += [f"# {line}" for line in (notes or {}).get(column.name, "").splitlines()]
+            lines.append(f"[column.{_toml(column.name)}]")
+            lines += [f"{key} = {_toml(value)}" for key, value in _column_fields(column)]
+        return "\n".join(lines) + "\n"
+
+
+def _column_fields(column: Column) -> Iterable[tuple[str, Any]]:
+    """Yield what a column's TOML section says: only what differs from the defaults."""
+    yield "kind", str(column.kind)
+    if column.kind.numeric:
+        show = dates.to_text if column.kind.temporal else (lambda value, _: _plain(value, column.whole))
+        yield "lower", show(column.lower, column.kind)
+        yield "upper", show(column.upper, column.kind)
+        if column.special:
+            yield "special", [show(value, column.kind) for value in column.special]
+        if column.edges:
+            yield "edges", [show(value, column.kind) for value in column.edges]
+        if column.log:
+            yield "log", True
+    if column.kind.listed and column.kind is not Kind.BOOLEAN:
+        yield "categories", list(column.categories)
+    if column.open_ended:
+        yield "open_ended", True
+    yield "nullable", column.nullable
+
+
+def _column_from(name: str, fields: Any) -> Column:
+    known = {"kind", "lower", "upper", "categories", "open_ended", "nullable", "special", "log", "edges"}
+    if not isinstance(fields, dict) or set(fields) - known:
+        wrong = ", ".join(sorted(set(fields) - known)) if isinstance(fields, dict) else str(fields)
+        raise SchemaError(f"column {name}: unknown keys ({wrong}); known are {', '.join(sorted(known))}")
+    try:
+        kind = Kind(fields.get("kind", ""))
+    except ValueError:
+        raise SchemaError(f"column {name}: kind ({fields.get('kind')}) must be one of {', '.join(Kind)}") from None
+    for key, kinds in (
+        ("categories", list),
+        ("special", list),
+        ("edges", list),
+        ("open_ended", bool),
+        ("nullable", bool),
+        ("log", bool),
+    ):
+        if key in fields and not isinstance(fields[key], kinds):
+            raise SchemaError(f"column {name}: {key} ({fields[key]}) must be a {kinds.__name__}")
+
+    def number(value: Any) -> float:
+        if kind.temporal:
+            return dates.from_text(value, kind, name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise SchemaError(f"column {name}: {value!r} must be a number")
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            raise SchemaError(f"column {name}: a number of {len(str(value))} digits is too large; make it smaller")
+        return float(value)
+
+    parsed = dict(fields, kind=kind)
+    for key in ("lower", "upper"):
+        if key in fields:
+            parsed[key] = number(fields[key])
+    for key in ("special", "edges"):
+        parsed[key] = tuple(number(value) for value in fields.get(key, ()))
+    parsed["categories"] = tuple(_category(name, value) for value in fields.get("categories", ()))
+    return Column(name=name, **parsed)
+
+
+def _category(name: str, value: Any) -> str:
+    if isinstance(value, list | dict):
+        raise SchemaError(f"column {name}: category ({value}) must be text, a number or a date")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _plain(value: float | None, whole: bool) -> float | int | None:
+    return int(value) if whole and value is not None else value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(float(value) if isinstance(value, float) else int(value))
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(char if char.isprintable() else f"\\U{ord(char):08X}" for char in escaped) + '"'

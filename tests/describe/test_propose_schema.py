@@ -1,0 +1,272 @@
+"""A draft describes the rows it was made from, says so of every line, and is not taken for public."""
+
+import datetime
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import threea
+from threea import hospital
+from threea.describe import propose_schema as module
+from threea.describe.propose_schema import HEADER, draft, to_toml
+from threea.errors import InputError, SchemaError, SettingError
+from threea.table import codec
+from threea.table.schema import Column, Kind, Schema
+
+
+def drafted(values: Any, kind: pa.DataType | None = None) -> tuple[Column, str]:
+    """Return the draft of one column, and its note."""
+    array = values if isinstance(values, pa.Array) else pa.array(values, kind)
+    schema, notes = draft(pa.table({"x": array, "y": pa.nulls(len(array), pa.bool_())}))
+    return schema["x"], notes["x"]
+
+
+def test_a_draft_is_refused_until_its_owner_confirms_it() -> None:
+    stays = hospital.stays(300)
+    schema, _ = draft(stays, target="died")
+    assert (schema.confirmed, schema.target) == (False, "died")
+    with pytest.raises(SchemaError, match="the schema is not confirmed as public"):
+        threea.synthesize(stays, schema=schema, epsilon=1.0)
+    assert threea.synthesize(stays, schema=schema.confirm(), epsilon=1.0, rows=5).frame.num_rows == 5
+
+
+def test_the_file_warns_in_its_first_lines_and_can_be_read_again() -> None:
+    schema, notes = draft(hospital.stays(300), target="died")
+    text = to_toml(schema, notes)
+    assert text.startswith(HEADER)
+    assert "draft" in HEADER.lower()
+    assert "values read from the private rows: keep it private until it is confirmed" in HEADER
+    assert all(line.startswith("#") for line in HEADER.splitlines())
+    assert Schema.from_toml(text) == schema
+    assert tomllib.loads(text)["confirmed"] is False
+
+
+def test_every_column_has_a_note_of_one_or_two_lines() -> None:
+    schema, notes = draft(hospital.stays(300))
+    assert list(notes) == [column.name for column in schema.columns]
+    assert all(1 <= len(note.splitlines()) <= 2 for note in notes.values())
+    assert "120 for an age" in notes["age"]
+    assert "code list" in notes["ward"]
+    assert "open_ended = true" in notes["ward"]
+    assert "years" in notes["admitted"]
+
+
+def test_notes_name_no_value_from_the_rows() -> None:
+    canary = "canary7391"
+    table = pa.table({"text": [canary, "b"], "number": [739173.25, 1.0], "flag": [True, False]})
+    _, notes = draft(table)
+    assert all(canary not in note and "7391" not in note and "740000" not in note for note in notes.values())
+
+
+def test_columns_keep_the_tables_order_and_kinds() -> None:
+    stays = hospital.stays(500)
+    schema, _ = draft(stays)
+    assert [column.name for column in schema.columns] == stays.schema.names
+    assert {column.name: column.kind for column in schema.columns} == {
+        field.name: codec.kind_of(field) for field in stays.schema
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "bounds"),
+    [
+        ([18, 117], pa.int64(), (18, 120)),
+        ([-117, 1234], pa.int32(), (-120, 1300)),
+        ([0, 1, 255], pa.uint8(), (0, 260)),
+        ([-128, 127], pa.int8(), (-130, 130)),
+        ([7, 7], pa.int16(), (7, 7)),
+        ([0, 0], pa.int16(), (0, 0)),
+        ([0.0129, 0.98765], pa.float64(), (0.012, 0.99)),
+        ([-0.0129, 5.01], pa.float64(), (-0.013, 5.1)),
+        ([2.5, 2.5], pa.float64(), (2.5, 2.6)),
+        ([0.0, 0.0], pa.float64(), (0.0, None)),
+        ([-2.5, -2.5], pa.float64(), (-2.5, -2.4)),
+        ([1.0, math.inf, -math.inf, math.nan], pa.float64(), (1.0, 1.1)),
+        ([None, None], pa.int64(), (0, 1)),
+        ([None, None], pa.float64(), (0, 1)),
+    ],
+)
+def test_bounds_are_rounded_outwards_to_two_digits(
+    values: list[Any], kind: pa.DataType, bounds: tuple[Any, Any]
+) -> None:
+    column, note = drafted(values, kind)
+    assert column.lower == bounds[0]
+    assert bounds[1] is None or column.upper == bounds[1]
+    assert column.lower is not None
+    assert column.upper is not None
+    assert column.lower < column.upper or column.whole
+    assert "rounded outwards to two digits" in note
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1e20, 1e20), min_size=1, max_size=20))
+def test_a_draft_holds_all_the_numbers_it_was_made_from(values: list[float]) -> None:
+    column, _ = drafted(values, pa.float64())
+    assert codec.encode_column(pa.array(values), column).tolist() == values
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.none(), st.datetimes()), min_size=1, max_size=20))
+def test_a_draft_holds_all_the_moments_it_was_made_from(values: list[datetime.datetime | None]) -> None:
+    for kind in (pa.timestamp("us"), pa.date32()):
+        array = pa.array(values, pa.timestamp("us")).cast(kind, safe=False)
+        column, _ = drafted(array)
+        inside = codec.encode_column(array, column)
+        beyond = Column(name="x", kind=column.kind, lower=-1e18, upper=1e18)
+        if datetime.datetime(9999, 12, 31) > max((v for v in values if v is not None), default=datetime.datetime.min):
+            np.testing.assert_array_equal(inside, codec.encode_column(array, beyond))
+
+
+@pytest.mark.parametrize(
+    ("values", "log", "special"),
+    [
+        ([1.0, 999.0], False, ()),
+        ([1.0, 1001.0], True, ()),
+        ([-1.0, 1001.0], False, ()),
+        ([0.001, 5.0], True, ()),
+        ([1, 5000], True, ()),
+        ([0.0, 0.001, 5.0], True, (0.0,)),
+        ([0.0, 2.0, 3.0], False, (0.0,)),
+        ([0.0] + [2.0] * 30, False, ()),
+        ([0, 1, 2, 3], False, ()),
+        ([0, 5, 6, 7], False, (0.0,)),
+        ([0, 1, 5000], True, (0.0,)),
+        ([-5.0, 0.0, 5.0], False, (0.0,)),
+    ],
+)
+def test_log_scales_and_spikes_at_zero(values: list[float], log: bool, special: tuple[float, ...]) -> None:
+    column, note = drafted(values)
+    assert (column.log, column.special) == (log, special)
+    assert ("special and log" in note) == bool(log or special)
+    assert codec.encode_column(pa.array(values), column).tolist() == values
+
+
+def test_integers_of_few_values_stay_integers() -> None:
+    column, _ = drafted([1, 2, 3] * 50)
+    assert (column.kind, column.lower, column.upper) == (Kind.INTEGER, 1, 3)
+
+
+def test_few_texts_are_all_listed_the_rarest_too() -> None:
+    column, note = drafted(["b"] * 99 + ["a", None])
+    assert (column.kind, column.categories, column.open_ended) == (Kind.CATEGORICAL, ("a", "b"), False)
+    assert "the rarest included" in note
+
+
+def test_a_thousand_texts_are_listed_and_more_are_not() -> None:
+    thousand = [f"w{number:04}" for number in range(1000)] * 2
+    column, _ = drafted(thousand)
+    assert (len(column.categories), column.open_ended) == (1000, False)
+    column, note = drafted([*thousand, "one", *["more"] * 3])
+    assert (len(column.categories), column.open_ended) == (1000, True)
+    assert "more" in column.categories
+    assert "one" not in column.categories
+    assert "1000 most frequent" in note
+
+
+def test_texts_that_nearly_all_differ_are_ids() -> None:
+    column, note = drafted([f"p{number}" for number in range(1200)])
+    assert (column.kind, column.categories, column.open_ended) == (Kind.ID, (), False)
+    assert "looks like an id" in note
+    column, _ = drafted([f"p{number // 2}" for number in range(4000)])
+    assert column.kind is Kind.CATEGORICAL
+    column, _ = drafted([f"p{number}" for number in range(900)])
+    assert (column.kind, len(column.categories)) == (Kind.CATEGORICAL, 900)
+
+
+def test_a_target_is_never_an_id() -> None:
+    table = pa.table({"x": [f"p{number}" for number in range(1200)], "y": pa.nulls(1200, pa.bool_())})
+    column = draft(table, target="x")[0]["x"]
+    assert (column.kind, len(column.categories), column.open_ended) == (Kind.CATEGORICAL, 1000, True)
+
+
+def test_counting_of_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_COUNTED", 2000)
+    often = pa.array(["often", "more often", "more often"] * 70_000)
+    rare = pa.array([f"p{number}" for number in range(70_000)])
+    column, _ = drafted(pa.concat_arrays([often, rare]))
+    assert (column.kind, column.open_ended) == (Kind.CATEGORICAL, True)
+    assert {"often", "more often"} <= set(column.categories)
+    column, _ = drafted(pa.concat_arrays([rare, often]))
+    assert column.kind is Kind.ID, "what was counted until the limit nearly all differs"
+
+
+def test_missing_values_make_a_column_nullable_and_nothing_else_does() -> None:
+    for values in (
+        ["a", "b"],
+        [1, 2],
+        [1.5, 2.5],
+        [True, False],
+        [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)],
+    ):
+        assert not drafted(values)[0].nullable
+        assert drafted([*values, None])[0].nullable
+    assert drafted([1.5, math.nan])[0].nullable
+
+
+def test_dates_are_rounded_outwards_to_whole_years() -> None:
+    days = pa.array([datetime.date(2020, 3, 5), datetime.date(2021, 7, 1)])
+    moments = days.cast(pa.timestamp("ms", "Europe/Berlin"))
+    schema, notes = draft(pa.table({"day": days, "moment": moments}))
+    text = tomllib.loads(schema.to_toml())["column"]
+    assert (text["day"]["lower"], text["day"]["upper"]) == ("2020-01-01", "2022-01-01")
+    assert (text["moment"]["lower"], text["moment"]["upper"]) == ("2020-01-01T00:00:00", "2022-01-01T00:00:00")
+    assert "rounded outwards to whole years" in notes["day"]
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us")])
+def test_dates_at_the_ends_of_time_and_none_at_all(kind: pa.DataType) -> None:
+    ends = pa.array([datetime.datetime.min, datetime.datetime.max], pa.timestamp("us")).cast(kind, safe=False)
+    schema = Schema((drafted(ends)[0],))
+    assert Schema.from_toml(schema.to_toml()) == schema
+    column, _ = drafted(pa.nulls(3, kind))
+    assert column.nullable
+    assert column.lower is not None
+    assert column.upper is not None
+    assert column.lower < column.upper
+
+
+def test_booleans_and_columns_of_nothing() -> None:
+    assert drafted([True, None])[1] == "Nothing but whether values are missing was read from the rows."
+    column, _ = drafted(pa.nulls(3))
+    assert (column.kind, column.categories, column.open_ended, column.nullable) == (Kind.CATEGORICAL, (), True, True)
+
+
+def test_a_dictionary_is_read_by_its_values() -> None:
+    column, _ = drafted(pa.array(["b", "a", None, "b"]).dictionary_encode())
+    assert column.categories == ("a", "b")
+    unused = pa.DictionaryArray.from_arrays(pa.array([0, 0]), pa.array(["a", "nobody has this"]))
+    assert drafted(unused)[0].categories == ("a",)
+
+
+def test_a_file_gives_the_same_draft_as_a_table(tmp_path: Path) -> None:
+    # A float32 in text is another number once read as float64, so creatinine is left out.
+    stays = hospital.stays(2000).drop_columns(["patient_id", "creatinine"])
+    pq.write_table(stays, tmp_path / "stays.parquet", row_group_size=300)
+    assert draft(tmp_path / "stays.parquet", "died") == draft(stays, "died")
+    pyarrow.csv.write_csv(stays, tmp_path / "stays.csv")
+    assert draft(tmp_path / "stays.csv", "died") == draft(stays, "died")
+
+
+def test_a_target_that_is_no_column_is_refused() -> None:
+    with pytest.raises(SettingError) as caught:
+        draft(pa.table({"a": [1], "b": [2]}), target="c")
+    assert str(caught.value) == "target (c) is not a column; columns are: a, b"
+
+
+def test_no_rows_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^the table has no rows; there is nothing to describe$"):
+        draft(pa.table({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}))
+
+
+def test_a_type_that_no_schema_describes_is_refused() -> None:
+    with pytest.raises(InputError, match="which is not supported"):
+        draft(pa.table({"a": [[1]], "b": [1]}))
