@@ -1,4 +1,4 @@
-"""The door's memory: it saves reading rows again, and changes nothing else."""
+"""The door's cache: it saves reading rows again, and changes nothing else."""
 
 import copy
 import pickle
@@ -36,7 +36,7 @@ def chunk(count, *cells, seed=0):
     return rows
 
 
-def taught(memory, keys, chunks):
+def taught(cache, keys, chunks):
     fill = cache.fill(keys)
     for rows in chunks:
         if fill.fits:
@@ -77,10 +77,10 @@ def test_a_lesson_about_nothing_fits_nowhere():
 
 
 def test_what_was_learned_is_recalled():
-    memory = Cache()
+    cache = Cache()
     assert cache.recall((A,)) is None
     chunks = [chunk(5, A, seed=1), chunk(7, A, seed=2)]
-    taught(memory, (A,), chunks)
+    taught(cache, (A,), chunks)
     assert cache.recall((B,)) is None
     assert cache.recall((A, B)) is None
     assert cache.recall(()) is None
@@ -92,9 +92,9 @@ def test_what_was_learned_is_recalled():
 
 
 def test_lessons_of_the_same_chunks_add_up():
-    memory = Cache()
-    taught(memory, (A,), [chunk(5, A, seed=1), chunk(7, A, seed=2)])
-    taught(memory, (B,), [chunk(5, B, seed=1), chunk(7, B, seed=2)])
+    cache = Cache()
+    taught(cache, (A,), [chunk(5, A, seed=1), chunk(7, A, seed=2)])
+    taught(cache, (B,), [chunk(5, B, seed=1), chunk(7, B, seed=2)])
     for rows, seed in zip(cache.recall((A, B)), (1, 2), strict=True):
         original = chunk(rows.count, A, B, seed=seed)
         np.testing.assert_array_equal(rows.index(A), original.index(A))
@@ -102,18 +102,18 @@ def test_lessons_of_the_same_chunks_add_up():
 
 
 def test_a_lesson_of_other_chunks_takes_the_place_of_what_was_known():
-    memory = Cache()
-    taught(memory, (A,), [chunk(5, A), chunk(7, A)])
-    taught(memory, (B,), [chunk(12, B)])
+    cache = Cache()
+    taught(cache, (A,), [chunk(5, A), chunk(7, A)])
+    taught(cache, (B,), [chunk(12, B)])
     assert cache.recall((A,)) is None
     assert cache.recall((A, B)) is None
     assert [rows.count for rows in cache.recall((B,))] == [12]
 
 
 def test_a_lesson_that_does_not_fit_leaves_what_was_known():
-    memory = Cache(most_bytes=15)
-    taught(memory, (A,), [chunk(5, A), chunk(7, A)])
-    fill = taught(memory, (B,), [chunk(5, B), chunk(7, B)])
+    cache = Cache(most_bytes=15)
+    taught(cache, (A,), [chunk(5, A), chunk(7, A)])
+    fill = taught(cache, (B,), [chunk(5, B), chunk(7, B)])
     assert not fill.fits
     assert [rows.count for rows in cache.recall((A,))] == [5, 7]
     assert cache.recall((B,)) is None
@@ -121,8 +121,8 @@ def test_a_lesson_that_does_not_fit_leaves_what_was_known():
 
 def test_what_is_worked_out_from_memory_is_forgotten_when_there_is_too_much():
     """Queries of ever other merged cells must not make it grow beyond its bound."""
-    memory = Cache(most_bytes=30)
-    taught(memory, (A,), [chunk(10, A)])
+    cache = Cache(most_bytes=30)
+    taught(cache, (A,), [chunk(10, A)])
     for groups in [(0, 1, 2, 3), (0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 0, 1), (0, 0, 0, 0)]:
         merged = Merged(cells=A, groups=groups)
         (rows,) = cache.recall((A,))
@@ -131,13 +131,13 @@ def test_what_is_worked_out_from_memory_is_forgotten_when_there_is_too_much():
 
 
 def test_merged_cells_are_kept_while_they_fit_and_make_room_for_a_lesson():
-    memory = Cache(most_bytes=30)
-    taught(memory, (A,), [chunk(10, A)])
+    cache = Cache(most_bytes=30)
+    taught(cache, (A,), [chunk(10, A)])
     cache.recall((A,))[0].index(MERGED)
     assert MERGED in cache.recall((A,))[0].remembered
     cache.fill(())
     assert MERGED in cache.recall((A,))[0].remembered
-    assert taught(memory, (B, C), [chunk(10, B, C)]).fits
+    assert taught(cache, (B, C), [chunk(10, B, C)]).fits
     (rows,) = cache.recall((A, B, C))
     assert module._size([rows]) == 30
     np.testing.assert_array_equal(rows.index(MERGED), chunk(10).index(MERGED))
@@ -159,7 +159,7 @@ def test_cell_numbers_fit_in_the_bytes_they_get(size):
 
 
 def test_scores_are_known_of_the_last_candidates_alone():
-    memory, worked_out = Cache(), []
+    cache, worked_out = Cache(), []
     one, other = (QualityScores((Marginal((A,)),), (np.zeros(4),)) for _ in range(2))
 
     def scores(gaps):
@@ -180,17 +180,17 @@ def test_candidates_cannot_change_once_they_are_scored():
 
 
 def test_nothing_of_it_leaves():
-    memory = Cache()
-    taught(memory, (A,), [chunk(1379, A)])
+    cache = Cache()
+    taught(cache, (A,), [chunk(1379, A)])
     fill = cache.fill((B,))
     fill.add(chunk(1379, B))
-    for thing in (memory, fill, cache.recall((A,))[0]):
+    for thing in (cache, fill, cache.recall((A,))[0]):
         for act in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be copied or pickled"):
                 act(thing)
         assert "1379" not in repr(thing).partition(" at 0x")[0]
         assert "array" not in repr(thing)
-    assert repr(memory) == "Cache()"
+    assert repr(cache) == "Cache()"
 
 
 # Behind the door.
@@ -292,7 +292,7 @@ def test_rows_that_do_not_fit_are_read_again_for_the_same_answer(most):
 
 
 def test_no_more_is_kept_than_fits():
-    """Two columns fit and a third does not; whatever is asked, answers stay right and the memory small."""
+    """Two columns fit and a third does not; whatever is asked, answers stay right and the cache small."""
     (table, backend), paid = door(), charge()
     table._cache = Cache(2 * ROWS)
     pairs = [(0, 1), (0, 2), (1, 2), (0, 1)]

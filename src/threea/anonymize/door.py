@@ -132,7 +132,8 @@ class PrivateTable:
             - The charge is in the ledger before the noise is drawn, and stays there whatever happens then.
 
         Cost:
-            The charge's event: `Gaussian` (L2 bound), `Pure` (Laplace noise, L1 bound) or, for `Values`, `PartitionSelection`.
+            The charge's event: `Gaussian` (L2 bound), `Pure` (Laplace noise, L1 bound) or, for `Values`,
+            `PartitionSelection`.
 
         Args:
             query: What to sum; or `Values`.
