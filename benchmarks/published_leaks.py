@@ -14,15 +14,17 @@ import multiprocessing
 import secrets
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from threea.anonymize.cache import Cache
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
-from threea.anonymize.open_table import open_table
+from threea.anonymize.open_table import open_interior
 from threea.anonymize.spending import Spending
 from threea.backends import open_backend
 from threea.budget import Budget, mu_from
@@ -90,17 +92,17 @@ class Job:
         """Return the statistics of each run."""
         tables = neighbours(least(self.sigma_max))
         sides = Sides((open_backend(tables[0])[0], open_backend(tables[1])[0]))
-        opened = open_table(tables[self.side], budget=BUDGET, schema=SCHEMA, accept_unproven=True)
+        opened = open_interior(tables[self.side], budget=BUDGET, schema=SCHEMA, accept_unproven=True)
         with Ledger() as ledger:
             return [self._run(number, opened, sides, ledger) for number in self.numbers]
 
     def _run(self, number: int, opened: Any, sides: Sides, ledger: Ledger) -> tuple[float, float]:
         name, tape = f"run {number}", Tape()
         ledger.register(name, lambda key: name)
-        table = AuditedTable.beside(opened, Spending(BUDGET, ledger, name), secrets.token_bytes(32), sides, tape)
         # The two tables must not share their noise, or they would be told apart without any.
         noise: Noise = SecureNoise() if self.noise is None else self.noise(2 * number + self.side)
-        table._noise = noise
+        spending, key = Spending(BUDGET, ledger, name), secrets.token_bytes(32)
+        table = AuditedTable(replace(opened, spending=spending, noise=noise, key=key, cache=Cache()), sides, tape)
         release = recipe(self.mode, self.sigma_max).run(table, seed=2 * number + self.side)
         assert tape.gaussian == (self.mode == "proven")
         return float(np.mean(release.table["amount"].to_numpy())), tape.ratio

@@ -17,9 +17,9 @@ from threea import hospital
 from threea.adapt.teacher import Taught
 from threea.approximate.label_counts import RARE
 from threea.budget import Budget
-from threea.framework import Release
 from threea.model_summary import TermsFigure, TreeFigure
 from threea.recipes import Independent, LabelTreeRecipe
+from threea.release import Release
 from threea.report import render
 from threea.table.schema import Schema
 from threea.testing import SeededNoise

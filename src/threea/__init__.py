@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from threea import hospital, recipes
     from threea.anonymize.open_table import open_table
     from threea.budget import Adjacency, Budget
-    from threea.framework import Recipe, Release
+    from threea.framework import Recipe
+    from threea.release import Release
     from threea.session import synthesize
     from threea.table.schema import Column, Kind, Schema
 
@@ -40,7 +41,7 @@ _HOMES = {
     "Column": "threea.table.schema",
     "Kind": "threea.table.schema",
     "Recipe": "threea.framework",
-    "Release": "threea.framework",
+    "Release": "threea.release",
     "Schema": "threea.table.schema",
     "hospital": "threea.hospital",
     "open_table": "threea.anonymize.open_table",

@@ -59,10 +59,16 @@ class Certificate:
     delta: float
     adjacency: str
     unit: str
-    """Whom it protects: a row, or a person named by a column with at most so many rows."""
+    """Whom it protects, in words: a row, or a person named by a column with at most so many rows."""
+    unit_column: str | None
+    """The column that names the person; null if every row is a unit."""
+    max_rows_per_unit: int
+    """How many rows of one person count."""
     events: list[dict[str, Any]]
+    """What was charged: every look at the rows, also where they were handed out."""
     assumptions: list[str]
-    arithmetic: str = "fixed-point int64, discrete noise"
+    arithmetic: str
+    """How sums were added up and noise was drawn."""
     rows: int
     classes: list[dict[str, Any]] | None = None
     """Shares and weights of the target's classes, if their ratio is not the noisy private one."""

@@ -16,7 +16,7 @@ from threea.errors import SettingError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from threea.framework import Release
+    from threea.release import Release
 
 FORMATS = ("parquet", "csv")
 

@@ -12,8 +12,9 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
-from threea.framework import Recipe, Release
+from threea.framework import Recipe
 from threea.recipes import DEFAULT, RECIPES
+from threea.release import Release
 from threea.table.schema import Schema
 
 

@@ -16,7 +16,8 @@ from threea.approximate.constrained import Clusters, RandomGroups, SizeConstrain
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import InternalError, SettingError
-from threea.framework import Fixed, Recipe, Release
+from threea.framework import Recipe
+from threea.release import Fixed, Release
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
 

@@ -131,7 +131,7 @@ def test_a_search_repeats_with_seeded_noise_and_reads_the_rows_once(monkeypatch:
     assert all(np.array_equal(again.chunk[name], values) for name, values in first.chunk.items())
     opened, plan = opened_and_planned()
     Search(approximate=STAGE, mixing=MIXING, trials=3).adapt(STAGE.fit(opened, plan), opened, plan)
-    assert opened._spending.exposed == ["ClustMix as published"]
+    assert opened._interior.spending.exposed == ["ClustMix as published"]
 
 
 def test_a_search_needs_classes_trials_and_clusters() -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -283,23 +284,23 @@ def test_each_charge_is_paid_though_nothing_is_read():
 @pytest.mark.parametrize("most", [0, 1, ROWS, 2 * ROWS - 1])
 def test_rows_that_do_not_fit_are_read_again_for_the_same_answer(most):
     (table, backend), paid = door(), charge()
-    table._cache = Cache(most)
+    table._interior = replace(table._interior, cache=Cache(most))
     expected = door()[0].measure(QUERIES["marginal"], charge()).value
     for passes in (1, 2, 3):
         np.testing.assert_array_equal(table.measure(QUERIES["marginal"], paid).value, expected)
         assert backend.passes == passes
-    assert module._size(table._cache._chunks) == 0
+    assert module._size(table._interior.cache._chunks) == 0
 
 
 def test_no_more_is_kept_than_fits():
     """Two columns fit and a third does not; whatever is asked, answers stay right and the cache small."""
     (table, backend), paid = door(), charge()
-    table._cache = Cache(2 * ROWS)
+    table._interior = replace(table._interior, cache=Cache(2 * ROWS))
     pairs = [(0, 1), (0, 2), (1, 2), (0, 1)]
     for pair in pairs:
         query = Marginal(tuple(CELLS[place] for place in pair))
         np.testing.assert_array_equal(table.measure(query, paid).value, door()[0].measure(query, charge()).value)
-        assert module._size(table._cache._chunks) <= 2 * ROWS
+        assert module._size(table._interior.cache._chunks) <= 2 * ROWS
     assert backend.passes == 3
 
 
@@ -324,7 +325,7 @@ def test_samples_neither_use_memory_nor_add_to_it():
     plan = Plan(Budget(500.0, 0.5), (Line("whole", Gaussian(50.0), 2), Line("half", Sampled(0.5, 100.0), 2)))
     backend.passes, query = 0, Marginal((CELLS[0],))
     half = table.sampled(0.5).measure(query, plan["half"]).value.sum()
-    assert table._cache.recall(query.keys) is None
+    assert table._interior.cache.recall(query.keys) is None
     assert table.measure(query, plan["whole"]).value.sum() == ROWS
     assert table.sampled(0.5).measure(query, plan["half"]).value.sum() == half < 0.6 * ROWS
     assert backend.passes == 3
@@ -338,7 +339,7 @@ def test_a_pass_that_failed_teaches_nothing():
     object.__setattr__(broken, "groups", (0,))
     with pytest.raises(RowFunctionError):
         table.measure(Marginal((CELLS[1], broken)), paid)
-    assert table._cache.recall((CELLS[1],)) is None
+    assert table._interior.cache.recall((CELLS[1],)) is None
     assert table.measure(Marginal((CELLS[1],)), paid).value.sum() == ROWS
     assert backend.passes == 2
 

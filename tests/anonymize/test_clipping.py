@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from threea.anonymize import clipping as bounding
-from threea.anonymize.clipping import BITS, check, integer_sum, step_of
+from threea.anonymize.clipping import BITS, Norm, check, clipped_sum, step_of
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Rows, Stack
 from threea.anonymize.vectors import Frame, Moment, Vectors
@@ -27,7 +27,7 @@ def summed(vectors, *, l2=1.0, l1=math.inf, nonnegative=False, by_l1=False):
         function=lambda chunk: vectors, columns=(), shape=vectors.shape[1:], l2=l2, l1=l1, nonnegative=nonnegative
     )
     step = step_of(l1 if by_l1 else l2)
-    return integer_sum(query, Rows({}, len(vectors)), step=step, l1=by_l1), step
+    return clipped_sum(query, Rows({}, len(vectors)), step=step, norm=Norm.L1 if by_l1 else Norm.L2), step
 
 
 @given(BOUNDS)
@@ -87,7 +87,7 @@ def test_negative_numbers_become_zero_where_none_are_declared():
 def test_counts_stay_whole():
     query = Stack((Count(), Marginal((Categories(column="c", count=2, missing=True),))))
     step = step_of(query.l2)
-    whole = integer_sum(query, Rows({"c": np.array([0, 1, 1, -1, 7])}, 5), step=step, l1=False)
+    whole = clipped_sum(query, Rows({"c": np.array([0, 1, 1, -1, 7])}, 5), step=step, norm=Norm.L2)
     assert (whole * step).tolist() == [5.0, 1.0, 2.0, 2.0]
 
 
@@ -97,7 +97,7 @@ def test_rows_in_no_group_add_nothing():
         Features(function=lambda chunk: np.full((3, 1), 0.5), columns=(), shape=(1,), l2=1.0),
     )
     step = step_of(1.0)
-    whole = integer_sum(query, Rows({"c": np.array([1, -1, 1])}, 3), step=step, l1=False)
+    whole = clipped_sum(query, Rows({"c": np.array([1, -1, 1])}, 3), step=step, norm=Norm.L2)
     assert (whole * step).tolist() == [0.0, 1.0]
 
 
@@ -111,7 +111,7 @@ def test_blocks_do_not_change_the_sum(monkeypatch, groups):
     sums = []
     for block in (1, 13, 1 << 22):
         monkeypatch.setattr(bounding, "_BLOCK", block)
-        sums.append(integer_sum(query, Rows({"c": group}, 50), step=step_of(1.0), l1=False).tolist())
+        sums.append(clipped_sum(query, Rows({"c": group}, 50), step=step_of(1.0), norm=Norm.L2).tolist())
     assert sums[0] == sums[1] == sums[2]
 
 
@@ -141,7 +141,7 @@ def _wide(l2, size=1):
 )
 def test_what_the_grid_cannot_keep_exact_is_refused(query):
     with pytest.raises(SettingError):
-        check(query, l1=False)
+        check(query, norm=Norm.L2)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_the_grid_cannot_keep_exact_is_refused(query):
     ids=["count", "huge", "tiny", "stack"],
 )
 def test_what_the_grid_keeps_exact_is_not(query):
-    assert check(query, l1=False) is None
+    assert check(query, norm=Norm.L2) is None
 
 
 PAIR = Categories(column="c", count=2, missing=False)
@@ -164,9 +164,9 @@ EXACT = [
 
 @pytest.mark.parametrize("query", [*EXACT, Stack((Count(), EXACT[0]))], ids=lambda query: type(query).__name__)
 def test_laplace_noise_is_refused_without_a_bound_in_l1(query):
-    assert check(query, l1=False) is None
+    assert check(query, norm=Norm.L2) is None
     with pytest.raises(SettingError, match="finite L1 bound"):
-        check(query, l1=True)
+        check(query, norm=Norm.L1)
 
 
 @pytest.mark.parametrize("query", EXACT, ids=lambda query: type(query).__name__)
@@ -175,8 +175,8 @@ def test_what_a_query_added_up_itself_is_left_as_it_is(query):
     step = step_of(Stack((Count(), query)).l2)
     alone = query.total(rows, step)
     assert alone.any()
-    np.testing.assert_array_equal(integer_sum(query, rows, step=step, l1=False), alone)
-    stacked = integer_sum(Stack((Count(), query)), rows, step=step, l1=False)
+    np.testing.assert_array_equal(clipped_sum(query, rows, step=step, norm=Norm.L2), alone)
+    stacked = clipped_sum(Stack((Count(), query)), rows, step=step, norm=Norm.L2)
     np.testing.assert_array_equal(stacked, [4 * int(1 / step), *alone])
 
 

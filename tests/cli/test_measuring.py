@@ -1,5 +1,6 @@
 """The commands that measure, as scripts rely on them: files, exit codes, one line per mistake, nothing half-written."""
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -210,13 +211,13 @@ class Stumbles(Independent):
     name: ClassVar[str] = "stumbles"
     bins: int = 4
 
-    def run(self, table, rows=None, seed=None, plan=None):
-        table._noise = SeededNoise(seed)
-        if table._backend.table()["amount"].type == pa.float64():
-            amounts = table._backend.table()["amount"].to_numpy()
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
+        table._interior = dataclasses.replace(table._interior, noise=SeededNoise(seed))
+        if table._interior.backend.table()["amount"].type == pa.float64():
+            amounts = table._interior.backend.table()["amount"].to_numpy()
             if np.isnan(amounts).any():
                 raise ZeroDivisionError
-        return super().run(table, rows, seed, plan)
+        return super().run(table, rows, seed, plan, progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,9 +227,9 @@ class Steady(Independent):
     name: ClassVar[str] = "steady"
     bins: int = 4
 
-    def run(self, table, rows=None, seed=None, plan=None):
-        table._noise = SeededNoise(seed)
-        return super().run(table, rows, seed, plan)
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
+        table._interior = dataclasses.replace(table._interior, noise=SeededNoise(seed))
+        return super().run(table, rows, seed, plan, progress)
 
 
 class TestAudit:

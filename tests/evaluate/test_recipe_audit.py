@@ -7,7 +7,7 @@ false alarm or of a miss is stated, and at most 1e-6.
 import dataclasses
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize.accountant import Line
+from threea.anonymize.cache import Cache
 from threea.anonymize.door import Exposed
 from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
 from threea.anonymize.ledger import Ledger
@@ -52,9 +53,9 @@ class Seeded(Independent):
     name: ClassVar[str] = "seeded"
     bins: int = 4
 
-    def run(self, table, rows=None, seed=None, plan=None):
-        table._noise = SeededNoise(seed)
-        return super().run(table, rows, seed, plan)
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
+        table._interior = replace(table._interior, noise=SeededNoise(seed))
+        return super().run(table, rows, seed, plan, progress)
 
 
 class HalvedNoise(SecureNoise):
@@ -69,9 +70,9 @@ class NoiseHalved(Independent):
     name: ClassVar[str] = "noise halved"
     bins: int = 2
 
-    def run(self, table, rows=None, seed=None, plan=None):
-        table._noise = HalvedNoise()
-        return super().run(table, rows, seed, plan)
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
+        table._interior = replace(table._interior, noise=HalvedNoise())
+        return super().run(table, rows, seed, plan, progress)
 
 
 class ForgetfulTill(Spending):
@@ -99,13 +100,15 @@ class SpentTwice(Seeded):
     def approximate(self):
         return AskTwice(bins=self.bins)
 
-    def run(self, table, rows=None, seed=None, plan=None):
-        table._spending = ForgetfulTill(table._spending.budget, table._spending.ledger, table._spending.dataset)
-        return super().run(table, rows, seed, plan)
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
+        paid = table._interior.spending
+        forgetful = ForgetfulTill(paid.budget, paid.ledger, paid.dataset)
+        table._interior = replace(table._interior, spending=forgetful)
+        return super().run(table, rows, seed, plan, progress)
 
 
 def read_beside_the_door(table):
-    return table._backend.table()
+    return table._interior.backend.table()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +117,7 @@ class BoundsFromRows(Seeded):
 
     name: ClassVar[str] = "bounds from rows"
 
-    def run(self, table, rows=None, seed=None, plan=None):
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
         seen = read_beside_the_door(table)
         amounts, groups = seen["amount"].to_numpy(), sorted(set(seen["group"].to_pylist()))
         columns = tuple(
@@ -125,8 +128,8 @@ class BoundsFromRows(Seeded):
             else column
             for column in table.schema.columns
         )
-        described = table._described(dataclasses.replace(table.schema, columns=columns))
-        return super().run(described, rows, seed, plan)
+        described = table.described(dataclasses.replace(table.schema, columns=columns))
+        return super().run(described, rows, seed, plan, progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,30 +138,32 @@ class ClustersFromRows(Seeded):
 
     name: ClassVar[str] = "clusters from rows"
 
-    def run(self, table, rows=None, seed=None, plan=None):
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
         seen = read_beside_the_door(table)
         amounts = seen["amount"].to_numpy()
         side = 0.9 if amounts.mean() > 0.5 else 0.1
         moved = pa.array(np.where(np.abs(amounts - 0.5) < 0.2, side, amounts))
-        table._backend = open_backend(seen.set_column(0, "amount", moved))[0]
-        return super().run(table, rows, seed, plan)
+        table._interior = replace(
+            table._interior, backend=open_backend(seen.set_column(0, "amount", moved))[0], cache=Cache()
+        )
+        return super().run(table, rows, seed, plan, progress)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StumblesOverNaN(Seeded):
     name: ClassVar[str] = "stumbles over NaN"
 
-    def run(self, table, rows=None, seed=None, plan=None):
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
         if np.isnan(read_beside_the_door(table)["amount"].to_numpy()).any():
             raise ZeroDivisionError
-        return super().run(table, rows, seed, plan)
+        return super().run(table, rows, seed, plan, progress)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlwaysFails(Seeded):
     name: ClassVar[str] = "always fails"
 
-    def run(self, table, rows=None, seed=None, plan=None):
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
         raise ZeroDivisionError
 
 
@@ -168,8 +173,8 @@ class Published(Seeded):
 
     name: ClassVar[str] = "published"
 
-    def run(self, table, rows=None, seed=None, plan=None):
-        release = super().run(table, rows, seed, plan)
+    def run(self, table, rows=None, seed=None, plan=None, progress=None):
+        release = super().run(table, rows, seed, plan, progress)
         kept = table.expose("the method as published")
         return dataclasses.replace(release, model=Copies(kept), rows=kept.count)
 

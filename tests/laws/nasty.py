@@ -1,7 +1,7 @@
 """Tables for the laws: rows of the nastiest values that their types can hold, behind a real door."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
@@ -14,6 +14,7 @@ from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.gradient import Gradient
+from threea.anonymize.interior import Interior
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
 from threea.anonymize.spending import Unit
@@ -95,11 +96,12 @@ def arrow(rows):
 
 
 @dataclass
-class OpenTill:
+class OpenSpending:
     """Takes every charge: the laws here are about sums, and `tests/anonymize` is about payment."""
 
     budget: Budget
     exposed: tuple[str, ...] = ()
+    foreign: dict = field(default_factory=dict)
 
     def pay(self, charge):
         return charge.event
@@ -109,16 +111,17 @@ def private(rows, *, adjacency=Adjacency.ADD_REMOVE, max_rows=None, noise=None, 
     """Put rows behind a door; with `max_rows`, column `person` names the unit."""
     inner = backend or MemoryBackend(arrow(rows))
     unit = Unit() if max_rows is None else Unit("person", max_rows)
-    return PrivateTable(
+    interior = Interior(
         backend=inner if max_rows is None else UnitBackend(inner, "person", max_rows, KEY),
         schema=SCHEMA,
-        spending=OpenTill(Budget(1.0, 1e-6, adjacency)),
+        spending=OpenSpending(Budget(1.0, 1e-6, adjacency)),
         noise=noise or SilentNoise(),
         unit=unit,
         accept_unproven=False,
         key=KEY,
         restore=lambda table: table,
     )
+    return PrivateTable(interior)
 
 
 def charge(event=None, adjacency=Adjacency.ADD_REMOVE):

@@ -25,7 +25,7 @@ from nasty import SCHEMA as NASTY_SCHEMA
 from nasty import arrow as nasty_table
 
 from threea import anonymize, hospital
-from threea.anonymize.clipping import _SHRINK, BITS, integer_sum, step_of
+from threea.anonymize.clipping import BITS, SHRINK, Norm, clipped_sum, step_of
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.open_table import _fingerprint, open_table
@@ -208,7 +208,9 @@ def integers(backend: Any, query: Query, *, l1: bool) -> Any:
     step = step_of(query.l1 if l1 else query.l2)
 
     def row_sum(batch: pa.RecordBatch) -> Any:
-        return integer_sum(query, Rows(codec.encode(batch, SCHEMA), batch.num_rows), step=step, l1=l1)
+        return clipped_sum(
+            query, Rows(codec.encode(batch, SCHEMA), batch.num_rows), step=step, norm=Norm.L1 if l1 else Norm.L2
+        )
 
     return backend.sum(row_sum, query.columns)
 
@@ -278,7 +280,7 @@ def test_any_rows_cut_anywhere_have_the_same_sum(kind: type, data: st.DataObject
     step = step_of(query.l2)
 
     def row_sum(batch: pa.RecordBatch) -> Any:
-        return integer_sum(query, Rows(codec.encode(batch, NASTY_SCHEMA), batch.num_rows), step=step, l1=False)
+        return clipped_sum(query, Rows(codec.encode(batch, NASTY_SCHEMA), batch.num_rows), step=step, norm=Norm.L2)
 
     parts = MemoryBackend(recut(table.take(order), cuts))
     np.testing.assert_array_equal(parts.sum(row_sum, query.columns), MemoryBackend(table).sum(row_sum, query.columns))
@@ -302,14 +304,14 @@ def test_a_row_adds_the_same_wherever_its_numbers_lie_in_memory() -> None:
     vectors[:, 0] = 1.0
     for row in range(39):
         on_grid = (2**27 + row) * step_of(1.0)
-        nearest = on_grid * math.sqrt(math.fsum(vectors[row] ** 2)) / _SHRINK
+        nearest = on_grid * math.sqrt(math.fsum(vectors[row] ** 2)) / SHRINK
         for bound in nearest * (1 + np.arange(-4, 5) * 2.0**-52):
             query = Features(
                 function=lambda chunk: np.asfortranarray(vectors[chunk["row"]]), columns=(), shape=(50,), l2=bound
             )
             rows, step = np.array([row, row + 1]), step_of(bound)
-            together = integer_sum(query, Rows({"row": rows}, 2), step=step, l1=False)
-            apart = sum(integer_sum(query, Rows({"row": one}, 1), step=step, l1=False) for one in rows[:, None])
+            together = clipped_sum(query, Rows({"row": rows}, 2), step=step, norm=Norm.L2)
+            apart = sum(clipped_sum(query, Rows({"row": one}, 1), step=step, norm=Norm.L2) for one in rows[:, None])
             np.testing.assert_array_equal(together, apart)
 
 

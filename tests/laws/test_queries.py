@@ -20,12 +20,11 @@ from hypothesis import strategies as st
 from nasty import QUERIES, ROWS, SCHEMA, arrow, charge, private
 
 from threea import anonymize
-from threea.anonymize.clipping import integer_sum, step_of
-from threea.anonymize.door import _SCORE_STEP
+from threea.anonymize.clipping import Norm, clipped_sum, step_of
 from threea.anonymize.events import Gaussian, Pure, Sampled
 from threea.anonymize.noise import SMOOTHING, SecureNoise
 from threea.anonymize.query import Exact, Grouped, Marginal, Query, Rows, Stack
-from threea.anonymize.selection import QualityScores
+from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.backends.memory import MemoryBackend
 from threea.budget import Adjacency
 from threea.table import codec
@@ -182,7 +181,7 @@ def test_a_person_moves_the_sum_by_at_most_max_rows_bounds(kind, data, max_rows)
 
 def alone(query, row, step, *, l1):
     """Return what one row adds, in grid steps."""
-    return integer_sum(query, Rows(codec.encode(arrow([row]), SCHEMA), 1), step=step, l1=l1)
+    return clipped_sum(query, Rows(codec.encode(arrow([row]), SCHEMA), 1), step=step, norm=Norm.L1 if l1 else Norm.L2)
 
 
 @KINDS
@@ -303,7 +302,7 @@ def test_a_choice_is_as_random_as_the_event_says(data, epsilon, max_rows, adjace
     assert len(before) == len(marginals if among is None else among)
     furthest = max(abs(int(b) - int(a)) for a, b in zip(before, after, strict=True))
     replaced = 2 if adjacency is Adjacency.REPLACE else 1
-    assert furthest <= (max_rows or 1) * replaced / Fraction(_SCORE_STEP)
+    assert furthest <= (max_rows or 1) * replaced / Fraction(SCORE_STEP)
     assert 2 * furthest <= scale * Fraction(epsilon)
 
 
@@ -359,7 +358,9 @@ def test_the_sum_is_the_same_however_the_rows_are_cut_and_ordered(kind, data, ro
     step = step_of(query.l1 if l1 else query.l2)
 
     def summed(part):
-        return integer_sum(query, Rows(codec.encode(arrow(part), SCHEMA), len(part)), step=step, l1=l1)
+        return clipped_sum(
+            query, Rows(codec.encode(arrow(part), SCHEMA), len(part)), step=step, norm=Norm.L1 if l1 else Norm.L2
+        )
 
     cut = data.draw(st.integers(0, len(rows)))
     shuffled = data.draw(st.permutations(rows))
@@ -385,7 +386,7 @@ def test_a_question_asked_again_has_the_same_sum(kind, data, rows, place, max_ro
     for asked in (query, *others, query, query):
         table.measure(asked, charge(event))
     assert np.array_equal(witness.sums, expected)
-    known = table._cache.recall(query.keys or ())
+    known = table._interior.cache.recall(query.keys or ())
     assert (known is not None) == bool(query.keys)
 
 

@@ -21,9 +21,9 @@ from threea.anonymize.accountant import Line
 from threea.anonymize.events import Gaussian, NonPrivate, PartitionSelection, Pure, Sampled
 from threea.budget import Adjacency, Budget, delta_from
 from threea.certificate import Guarantee
-from threea.framework import Release
 from threea.model_summary import Histogram
 from threea.recipes import Independent
+from threea.release import Release
 from threea.report import OPEN_COLUMNS, render, words
 from threea.report.charts import TOP, picture
 from threea.table.schema import Column, Kind, Schema

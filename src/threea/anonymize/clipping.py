@@ -5,20 +5,43 @@ Proof: docs/proofs/fixed-point-sums.md.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Iterator
+from enum import StrEnum
+from types import NoneType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.query import Dense, Exact, Grouped, OneHot, Query, Rows, Stack
+from threea.anonymize.cluster_sums import ClusterSums, Scores
+from threea.anonymize.gradient import Gradient
+from threea.anonymize.lookup_sums import MOST_NUMBERS, SHRINK, LookupSum
+from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
+from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
+from threea.table.cells import Bins, Categories, Merged
+from threea.table.schema import Column, Kind
 
 BITS = 30
 """A row's contribution is at most 2**BITS grid steps long, so int64 holds the sum of 2**(62 - BITS) rows."""
-MOST_NUMBERS = 1 << 20
-_SHRINK = 1 - 2.0**-32
-"""Covers the rounding of a norm computed in floating point, for up to 2**20 numbers."""
 _BLOCK = 1 << 22
+
+QUERIES = frozenset({Count, Marginal, Moments, Features, Grouped, Stack, Gradient, Vectors, Lengths, ClusterSums})
+"""The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
+_PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores}
+_PLAIN = frozenset({int, float, bool, str, NoneType, Kind, Moment, np.float64, np.int64, np.ndarray})
+
+
+class Norm(StrEnum):
+    """Which length of a row's contribution is bounded: L2 under Gaussian noise, L1 under Laplace noise."""
+
+    L1 = "l1"
+    L2 = "l2"
+
+    def bound(self, query: Query) -> float:
+        """Return the query's bound in this norm."""
+        return query.l1 if self is Norm.L1 else query.l2
 
 
 def step_of(bound: float) -> float:
@@ -31,14 +54,21 @@ def step_of(bound: float) -> float:
     return math.ldexp(1.0, math.ceil(math.log2(bound)) - BITS)
 
 
-def check(query: Query, *, l1: bool) -> None:
-    """Refuse a query whose sum could not be kept exact on the grid. Public facts decide, so nothing is spent on it.
+def check(query: Query, norm: Norm) -> None:
+    """Refuse a query that is not of the closed set, or whose sum could not be kept exact on the grid.
+
+    Public facts decide, so nothing is spent on it.
 
     Raises:
-        SettingError: Its bound or its size is out of range.
+        SettingError: It is of another class, or made of parts of another; its bound or its size is out of range.
     """
-    bound = query.l1 if l1 else query.l2
-    if not math.isfinite(bound) and l1:
+    for stranger in strangers(query):
+        known = ", ".join(sorted(kind.__name__ for kind in QUERIES))
+        raise SettingError(
+            f"query ({stranger.__name__}) must be one of {known}; for a function of your own use Features"
+        )
+    bound = norm.bound(query)
+    if not math.isfinite(bound) and norm is Norm.L1:
         raise SettingError("Laplace noise needs a query with a finite L1 bound; give it one, or use Gaussian noise")
     parts = query.queries if isinstance(query, Stack) else (query,)
     inner = [part.query if isinstance(part, Grouped) else part for part in parts]
@@ -50,22 +80,36 @@ def check(query: Query, *, l1: bool) -> None:
         raise SettingError(f"a row's vector must have at most {MOST_NUMBERS} numbers")
 
 
-def integer_sum(query: Query, rows: Rows, *, step: float, l1: bool) -> NDArray[np.int64]:
+def strangers(value: object) -> Iterator[type]:
+    """Yield the classes that a query is made of and that are not of the closed set; the function of a row is free."""
+    if type(value) is tuple:
+        if not {type(item) for item in value} <= _PLAIN:
+            for item in value:
+                yield from strangers(item)
+    elif type(value) in _PARTS:
+        for field in dataclasses.fields(value):  # type: ignore[arg-type]
+            if not (field.name == "function" and type(value) is Features):
+                yield from strangers(getattr(value, field.name))
+    elif type(value) not in _PLAIN:
+        yield type(value)
+
+
+def clipped_sum(query: Query, rows: Rows, *, step: float, norm: Norm) -> NDArray[np.int64]:
     """Return the sum of the chunk's clipped contributions, in grid steps.
 
     Guarantees:
-        - Each row adds a vector of L2 norm (L1 norm if `l1`) at most the query's bound / step.
+        - Each row adds a vector whose norm is at most the query's bound / step.
         - The sum over a table is the same however it is cut into chunks.
     """
     if isinstance(query, Stack):
-        return np.concatenate([integer_sum(part, rows, step=step, l1=l1) for part in query.queries])
-    if isinstance(query, Exact):
+        return np.concatenate([clipped_sum(part, rows, step=step, norm=norm) for part in query.queries])
+    if isinstance(query, LookupSum):
         return query.total(rows, step)
     if isinstance(query, Grouped):
         group = rows.index(query.by).astype(np.int64)
-        return _sum_by_group(query.query, rows, group, query.by.size, step, l1)
+        return _sum_by_group(query.query, rows, group, query.by.size, step, norm)
     assert isinstance(query, OneHot | Dense)
-    return _sum_by_group(query, rows, np.zeros(rows.count, np.int64), 1, step, l1)
+    return _sum_by_group(query, rows, np.zeros(rows.count, np.int64), 1, step, norm)
 
 
 def _sum_by_group(
@@ -74,7 +118,7 @@ def _sum_by_group(
     group: NDArray[np.int64],
     groups: int,
     step: float,
-    l1: bool,
+    norm: Norm,
 ) -> NDArray[np.int64]:
     if isinstance(query, OneHot):
         cell = query.cell(rows)
@@ -86,7 +130,7 @@ def _sum_by_group(
         vectors = query.contributions(rows)
         for start in range(0, rows.count, max(1, _BLOCK // query.size)):
             block = slice(start, start + max(1, _BLOCK // query.size))
-            whole = _whole(vectors[block], query, step, l1)
+            whole = _whole(vectors[block], query, step, norm)
             inside = group[block] >= 0
             if groups == 1:
                 total[0] += whole[inside].sum(axis=0)
@@ -95,9 +139,9 @@ def _sum_by_group(
     return total.ravel()
 
 
-def _whole(vectors: NDArray[np.float64], query: Dense, step: float, l1: bool) -> NDArray[np.int64]:
+def _whole(vectors: NDArray[np.float64], query: Dense, step: float, norm: Norm) -> NDArray[np.int64]:
     """Clip vectors to the query's bound and round them towards zero, which never lengthens them."""
-    bound = query.l1 if l1 else query.l2
+    bound = norm.bound(query)
     # In row order, or a norm's last bit would depend on how many rows there are.
     vectors = np.ascontiguousarray(np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, 0.0))
     if query.nonnegative:
@@ -105,7 +149,7 @@ def _whole(vectors: NDArray[np.float64], query: Dense, step: float, l1: bool) ->
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     # Divided by their largest number first, squares of huge numbers do not overflow.
     unit = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
-    lengths = np.abs(unit).sum(axis=1) if l1 else np.sqrt((unit * unit).sum(axis=1))
-    allowed = np.divide(bound * _SHRINK, lengths, out=np.zeros_like(lengths), where=lengths > 0)[:, None]
+    lengths = np.abs(unit).sum(axis=1) if norm is Norm.L1 else np.sqrt((unit * unit).sum(axis=1))
+    allowed = np.divide(bound * SHRINK, lengths, out=np.zeros_like(lengths), where=lengths > 0)[:, None]
     clipped = np.where(largest > allowed, unit * allowed, vectors)
     return np.trunc(clipped / step).astype(np.int64)

@@ -1,9 +1,9 @@
 """Sums over clusters of rows: a row goes to the nearest public centroid of its class and adds to that cluster alone.
 
-A row is looked up, not computed: each column's cell has whole-number scores. Distances to whole-number centroids are
-exact in a double, so a row's cluster does not depend on its neighbours; nor do its scores.
+Each column's cell has whole-number scores. Distances to whole-number centroids are exact in a double, so a row's
+cluster does not depend on its neighbours; nor do its scores.
 
-Proof: docs/proofs/cluster-sums.md.
+Proofs: docs/proofs/lookup-sums.md, cluster-sums.md.
 """
 
 from __future__ import annotations
@@ -15,22 +15,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.query import Answer, Exact, Rows, unmerged
+from threea.anonymize.lookup_sums import (
+    MOST_NUMBERS,
+    Floats,
+    Integers,
+    LookupSum,
+    blocks,
+    keys_of,
+    lengths_of,
+    shortened,
+    squared,
+)
+from threea.anonymize.query import Answer, Rows
 from threea.errors import SettingError
 from threea.table.cells import AnyCells
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 SCORE_BITS = 8
 MOST_SCORE = 1 << (SCORE_BITS + 3)
 """Scores count 2**-SCORE_BITS; they are from -8 to 8."""
-MOST_SCORES = 1 << 20
 _UNIT = 2.0**SCORE_BITS
-_SHRINK = 1 - 2.0**-32
-"""Covers the roundings of a length computed in floating point, for up to 2**20 scores."""
-_BLOCK_NUMBERS = 1 << 22
-_MOST_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,14 +49,14 @@ class Scores:
     """
 
     cells: tuple[AnyCells, ...]
-    tables: tuple[Whole, ...]
+    tables: tuple[Integers, ...]
 
     def __post_init__(self) -> None:
         if [len(table) for table in self.tables] != [cells.size for cells in self.cells]:
             raise SettingError("each cell needs its scores")
         object.__setattr__(self, "tables", tuple(_whole(table) for table in self.tables))
-        if not self.cells or not 1 <= self.width <= MOST_SCORES:
-            raise SettingError(f"a row needs from 1 to {MOST_SCORES} scores")
+        if not self.cells or not 1 <= self.width <= MOST_NUMBERS:
+            raise SettingError(f"a row needs from 1 to {MOST_NUMBERS} scores")
 
     @property
     def width(self) -> int:
@@ -63,21 +66,18 @@ class Scores:
     def blocks(self, rows: Rows) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows: which, and their coordinates, whole numbers that count 2**-8."""
         width = self.width
-        # A value without a cell has number -1: the last place of the table, which holds 0.
-        looked_up = [np.vstack([table, np.zeros((1, table.shape[1]), np.int64)]) + 0.0 for table in self.tables]
+        # A value without a cell has number -1: the last entry of the table, which is 0.
+        tables = [np.vstack([table, np.zeros((1, table.shape[1]), np.int64)]) + 0.0 for table in self.tables]
         index = [rows.index(cells) for cells in self.cells]
-        height = min(_MOST_BLOCK, max(1, _BLOCK_NUMBERS // width))
-        for start in range(0, rows.count, height):
-            block = slice(start, min(start + height, rows.count))
-            # Row by row in memory, or a length's last bit would depend on how many rows there are.
-            found, place = np.empty((block.stop - start, width)), 0
-            for table, cell in zip(looked_up, index, strict=True):
-                found[:, place : place + table.shape[1]] = table[cell[block]]
-                place += table.shape[1]
-            yield block, found
+        for block in blocks(rows.count, width):
+            coordinates, start = np.empty((block.stop - block.start, width)), 0
+            for table, cell in zip(tables, index, strict=True):
+                coordinates[:, start : start + table.shape[1]] = table[cell[block]]
+                start += table.shape[1]
+            yield block, coordinates
 
 
-def _whole(table: Whole) -> Whole:
+def _whole(table: Integers) -> Integers:
     """Return a copy that nobody changes, having checked that it holds small whole numbers."""
     copy = np.array(table)
     if copy.ndim != 2 or copy.dtype.kind not in "iu" or np.abs(copy.astype(np.float64)).max(initial=0.0) > MOST_SCORE:
@@ -88,7 +88,7 @@ def _whole(table: Whole) -> Whole:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ClusterSums(Exact):
+class ClusterSums(LookupSum):
     """For each cluster, how many rows it has, and the sums of their scores.
 
     A row is in the cluster of the nearest centroid of its class, of equally near ones in the first. It adds 1 to the
@@ -108,7 +108,7 @@ class ClusterSums(Exact):
     """
 
     space: Scores
-    centroids: Whole
+    centroids: Integers
     classes: tuple[int, ...]
     summed: Scores
     radius: float
@@ -136,7 +136,7 @@ class ClusterSums(Exact):
     @property
     def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
         """Cells say it all."""
-        return tuple(dict.fromkeys(unmerged(cells) for cells in self._cells))
+        return keys_of(*self._cells)
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -148,36 +148,26 @@ class ClusterSums(Exact):
         """One for the count, and the radius."""
         return math.sqrt(1 + self.radius**2)
 
-    def total(self, rows: Rows, step: float) -> Whole:
-        """Find the rows' clusters, shorten, round to whole numbers, and add up, cluster by cluster."""
-        sums = np.zeros(self.shape, np.int64)
+    def contributions(self, rows: Rows, step: float) -> Iterator[_Members]:
+        """Find the rows' clusters, shorten their scores, round to whole numbers."""
         cluster = self._nearest(rows)
-        one, most = self._reach(step)
-        sums[:, 0] = np.bincount(cluster + 1, minlength=len(sums) + 1)[1:] * one
-        reach = max(most - math.sqrt(self.summed.width) / 2, 0.0) * _SHRINK
-        for block, found in self.summed.blocks(rows):
-            lengths = np.sqrt((found * found).sum(axis=1))
-            # In the order of the clusters, so that each one's rows lie together.
-            order = np.argsort(cluster[block], kind="stable")
-            order = order[np.searchsorted(cluster[block][order], 0) :]
-            if len(order):
-                whole = found[order] * (reach / np.maximum(lengths, self.radius * _UNIT))[order, None]
-                present, starts = np.unique(cluster[block][order], return_index=True)
-                sums[present, 1:] += np.add.reduceat(np.rint(whole), starts, axis=0).astype(np.int64)
-        return sums.ravel()
+        one, longest = self._lengths(step)
+        for block, scores in self.summed.blocks(rows):
+            whole = shortened(scores, lengths_of(scores), self.radius * _UNIT, longest)
+            yield _Members(cluster[block], one, whole)
 
-    def _nearest(self, rows: Rows) -> Whole:
+    def _nearest(self, rows: Rows) -> Integers:
         """Return each row's cluster, -1 for none."""
         label = rows.index(self.by) if self.by else np.zeros(rows.count, np.int64)
         nearest = np.full(rows.count, -1, np.int64)
         classes, centroids = np.array(self.classes), self.centroids + 0.0
         lengths = (centroids * centroids).sum(axis=1)
         candidates = {code: np.flatnonzero(classes == code) for code in dict.fromkeys(self.classes)}
-        for block, found in self.space.blocks(rows):
-            for code, among in candidates.items():
+        for block, coordinates in self.space.blocks(rows):
+            for code, clusters in candidates.items():
                 members = np.flatnonzero(label[block] == code)
-                distances = lengths[among] - 2 * (found[members] @ centroids[among].T)
-                nearest[block][members] = among[distances.argmin(axis=1)]
+                distances = lengths[clusters] - 2 * (coordinates[members] @ centroids[clusters].T)
+                nearest[block][members] = clusters[distances.argmin(axis=1)]
         return nearest
 
     def read(self, answer: Answer, step: float) -> tuple[Floats, Floats, float, float]:
@@ -189,12 +179,34 @@ class ClusterSums(Exact):
             answer: What the door answered.
             step: The grid's step.
         """
-        one, most = self._reach(step)
-        counted, scored = one * step, max(most, 1) * step / self.radius
+        one, longest = self._lengths(step)
+        counted, scored = one * step, max(longest, 1) * step / self.radius
         value = answer.value.reshape(self.shape)
         return value[:, 0] / counted, value[:, 1:] / scored, answer.stddev / counted, answer.stddev / scored
 
-    def _reach(self, step: float) -> tuple[int, int]:
+    def _lengths(self, step: float) -> tuple[int, int]:
         """Return what the count of a row is in whole numbers, and how long its scores may be."""
         longest, one = math.floor(self.l2 / step), math.floor(1 / step)
         return one, math.isqrt(longest**2 - one**2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """A block of rows: the cluster of each (-1: none), what its count is, and its scores, in whole numbers."""
+
+    cluster: Integers
+    one: int
+    scores: Floats
+
+    @property
+    def norms_squared(self) -> Integers:
+        return squared(self.scores) + self.one**2
+
+    def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
+        rows = np.flatnonzero(admitted & (self.cluster >= 0))
+        # In the order of the clusters, so that each one's rows lie together.
+        rows = rows[np.argsort(self.cluster[rows], kind="stable")]
+        if len(rows):
+            present, starts, counts = np.unique(self.cluster[rows], return_index=True, return_counts=True)
+            sums[present, 0] += counts * self.one
+            sums[present, 1:] += np.add.reduceat(self.scores[rows], starts, axis=0).astype(np.int64)

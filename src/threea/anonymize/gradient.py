@@ -1,20 +1,20 @@
 """The gradient of a logistic loss over cells: how wrong a linear classifier is, by class and cell.
 
-Proof: docs/proofs/gradient.md.
+Proofs: docs/proofs/lookup-sums.md, gradient.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.query import Exact, Rows, unmerged
+from threea.anonymize.lookup_sums import SHRINK, Floats, Integers, LookupSum, keys_of
+from threea.anonymize.query import Rows
 from threea.errors import SettingError
 from threea.table.cells import AnyCells
 
@@ -23,8 +23,6 @@ _GRID = 1 << 10
 _LARGEST = 30
 """Logits beyond this count as this: e**-30 is nothing."""
 _EXPONENTIALS = np.exp(-np.arange(2 * _LARGEST * _GRID + 1) / _GRID)
-_SHRINK = 1 - 2.0**-32
-"""Covers the rounding of a norm computed in floating point, for up to 2**20 classes."""
 _MOST_CLASSES = 1 << 20
 _LEAST = 2.0**-40
 """Of emphasis and clip: squares of much smaller numbers would vanish, and nothing would be clipped."""
@@ -32,8 +30,8 @@ _BLOCK = 1 << 16
 """Rows added up at once: floats hold sums of up to 2**22 whole numbers of up to 2**30 exactly."""
 
 
-@dataclass(frozen=True, eq=False)
-class Gradient(Exact):
+@dataclass(frozen=True, slots=True, eq=False)
+class Gradient(LookupSum):
     """How much a classifier expects of each class less what there is, summed in every cell of every feature.
 
     A row's classifier is the softmax of the sum of its cells' weights. Its contribution is the difference between
@@ -72,8 +70,8 @@ class Gradient(Exact):
         if not _LEAST <= self.clip <= 2:
             raise SettingError(f"clip ({self.clip}) must be from 2**-40 to 2")
 
-    @cached_property
-    def _offsets(self) -> NDArray[np.int64]:
+    @property
+    def _offsets(self) -> Integers:
         return np.cumsum([0, *(cells.size for cells in self.cells)])
 
     @property
@@ -84,7 +82,7 @@ class Gradient(Exact):
     @property
     def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
         """Cells say it all."""
-        return tuple(dict.fromkeys(unmerged(cells) for cells in (self.label, *self.cells)))
+        return keys_of(self.label, *self.cells)
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -96,62 +94,66 @@ class Gradient(Exact):
         """The difference stands once in each feature."""
         return self.clip * math.sqrt(len(self.cells))
 
-    def total(self, rows: Rows, step: float) -> NDArray[np.int64]:
-        """Sum by cell. Logits and differences are whole numbers, so no order of adding them matters."""
-        total = np.zeros(self.shape, np.int64)
+    def contributions(self, rows: Rows, step: float) -> Iterator[_Residuals]:
+        """Work out the residuals. Logits and residuals are whole numbers, so no order of adding them matters."""
         label, codes = rows.index(self.label), [rows.index(cells) for cells in self.cells]
         whole = np.round(np.clip(np.nan_to_num(self.weights), -_LARGEST, _LARGEST) * _GRID).astype(np.int64)
         for start in range(0, rows.count, _BLOCK):
             block = slice(start, start + _BLOCK)
-            self._add(total, label[block], [index[block] for index in codes], whole, step)
-        return total.ravel()
+            cells = [index[block] for index in codes]
+            yield _Residuals(self._residuals(label[block], cells, whole, step), cells, self._offsets)
 
-    def _add(
-        self,
-        total: NDArray[np.int64],
-        label: NDArray[Any],
-        codes: list[NDArray[Any]],
-        whole: NDArray[np.int64],
-        step: float,
-    ) -> None:
-        """Add a block of rows to the total."""
-        differences = self._differences(label, codes, whole, step)
-        for column, index in enumerate(codes):
-            inside = index >= 0
-            start, end = self._offsets[column], self._offsets[column + 1]
-            for place, difference in enumerate(differences):
-                sums = np.bincount(index[inside], weights=difference[inside], minlength=end - start)
-                total[place, start:end] += sums.astype(np.int64)
-
-    def _differences(
-        self, label: NDArray[Any], codes: list[NDArray[Any]], whole: NDArray[np.int64], step: float
-    ) -> NDArray[np.float64]:
+    def _residuals(self, label: NDArray[Any], codes: list[NDArray[Any]], whole: Integers, step: float) -> Floats:
         """Return each row's expected less actual class, clipped, in whole grid steps; shape (classes told, rows)."""
-        logits = np.zeros((len(self.classes), len(label)), np.int64)
+        logits, offsets = np.zeros((len(self.classes), len(label)), np.int64), self._offsets
         for column, index in enumerate(codes):
-            start, end = self._offsets[column], self._offsets[column + 1]
-            # A value without a cell has number -1: the last place, which holds 0.
+            start, end = offsets[column], offsets[column + 1]
+            # A value without a cell has number -1: the last entry, which is 0.
             logits += np.pad(whole[:, start:end], ((0, 0), (0, 1)))[:, index]
         below = np.minimum(logits.max(axis=0) - logits, len(_EXPONENTIALS) - 1)
         powers = _EXPONENTIALS[below]
-        wrong = powers / _added(powers)
+        residual = powers / _added(powers)
         position = np.full(self.label.size + 1, -1)
         position[list(self.classes)] = np.arange(len(self.classes))
         actual = position[label]
-        for place in range(len(self.classes)):
-            wrong[place] -= actual == place
+        for code in range(len(self.classes)):
+            residual[code] -= actual == code
         if len(self.classes) == 2:
-            wrong = wrong[1:]
-        wrong *= np.append(self.emphasis, 0.0)[actual]
-        length = np.sqrt(_added(wrong * wrong))
-        most = self.clip * _SHRINK
-        wrong *= np.divide(most, length, out=np.ones_like(length), where=length > most)
-        return np.asarray(np.trunc(wrong * (_SHRINK / step)))
+            residual = residual[1:]
+        residual *= np.append(self.emphasis, 0.0)[actual]
+        length = np.sqrt(_added(residual * residual))
+        longest = self.clip * SHRINK
+        residual *= np.divide(longest, length, out=np.ones_like(length), where=length > longest)
+        return np.asarray(np.trunc(residual * (SHRINK / step)))
 
 
-def _added(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def _added(numbers: Floats) -> Floats:
     """Add up the first axis in order: a sum by pairs could depend on how many rows there are."""
-    total: NDArray[np.float64] = np.zeros_like(numbers[0])
+    total: Floats = np.zeros_like(numbers[0])
     for row in numbers:
         total += row
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Residuals:
+    """A block of rows: their residuals in whole numbers, shape (classes told, rows), and their cells by feature."""
+
+    residuals: Floats
+    cells: list[NDArray[Any]]
+    offsets: Integers
+
+    @property
+    def norms_squared(self) -> Integers:
+        whole = self.residuals.astype(np.int64)
+        present = np.sum([cell >= 0 for cell in self.cells], axis=0, dtype=np.int64)
+        norms: Integers = np.einsum("ij,ij->j", whole, whole) * present
+        return norms
+
+    def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
+        for feature, cell in enumerate(self.cells):
+            inside = admitted & (cell >= 0)
+            start, end = self.offsets[feature], self.offsets[feature + 1]
+            for code, residual in enumerate(self.residuals):
+                total = np.bincount(cell[inside], weights=residual[inside], minlength=end - start)
+                sums[code, start:end] += total.astype(np.int64)

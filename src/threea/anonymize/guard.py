@@ -10,31 +10,43 @@ from threea.errors import InputError, RowFunctionError
 _Result = TypeVar("_Result")
 
 
-class Guard:
-    """Watches over code that meets rows: of a failure it keeps the kind alone, no message, no frame, no value."""
+def guarded(name: str, act: Callable[[], _Result]) -> _Result:
+    """Act on rows; of a failure tell that it happened, and no more: no kind, no message, no frame, no value.
 
-    def __init__(self, name: str) -> None:
-        self._name, self._failure = name, ""
+    Args:
+        name: What failed, in the message.
+        act: What meets rows.
 
-    def over(self, act: Callable[[], _Result], otherwise: _Result) -> _Result:
-        """Act on rows; if that fails, go on with something else and tell of it at the end."""
+    Raises:
+        RowFunctionError: It failed.
+    """
+    try:
+        return act()
+    except Exception:
+        failed = name
+    # Raised out here, where no row is in reach, nothing is chained to it.
+    raise RowFunctionError(f"{failed} failed inside the private table; try it on made-up rows to see why")
+
+
+def engine(name: str, act: Callable[[], _Result]) -> _Result:
+    """Act on an engine, whose own errors (a file that cannot be read, or has changed) hold no word of the data.
+
+    Raises:
+        InputError: The engine's own.
+        RowFunctionError: Anything else.
+    """
+    problem: InputError | None = None
+
+    def told() -> _Result | None:
+        nonlocal problem
         try:
             return act()
-        except Exception as error:
-            self._failure = self._failure or type(error).__name__
-        return otherwise
+        except InputError as error:
+            problem = error
+        return None
 
-    def end(self, act: Callable[[], _Result]) -> _Result:
-        """Act, and tell of any failure out here, where no row is in reach."""
-        result: _Result | None = None
-        try:
-            result = act()
-        except InputError:
-            # The engine's own, made without a word of the data.
-            raise
-        except Exception as error:
-            self._failure = self._failure or type(error).__name__
-        if self._failure or result is None:
-            name, failure = self._name, self._failure
-            raise RowFunctionError(f"{name} failed inside the door with {failure}; try it on made-up rows to see why")
-        return result
+    result = guarded(name, told)
+    if problem is not None:
+        raise problem
+    assert result is not None
+    return result

@@ -8,6 +8,7 @@ exponential-mechanism.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +25,8 @@ class Noise(Protocol):
 
     secure: bool
     """Whether a release made with it may claim a guarantee."""
+    arithmetic: str
+    """How it is drawn, in words, for the certificate."""
 
     def gaussian(self, sums: Integers, scale: float) -> Integers:
         """Add Gaussian noise of at least this standard deviation."""
@@ -31,6 +34,10 @@ class Noise(Protocol):
 
     def laplace(self, sums: Integers, scale: float) -> Integers:
         """Add Laplace noise of at least this scale."""
+        ...
+
+    def counts(self, values: Sequence[str], counts: Integers, scale: float) -> Integers:
+        """Add Gaussian noise to the counts of values that nobody listed."""
         ...
 
     def choose(self, scores: Integers, scale: float) -> int:
@@ -54,9 +61,14 @@ class SecureNoise:
         - `laplace` with scale b and sums of L1 sensitivity d is (d/b)-DP.
         - `choose` with scale b and scores of sensitivity d is (2d/b)-DP.
         - Nothing can seed it.
+        - Making one draws from OpenDP once, so that a library that does not load fails before anything is charged.
     """
 
     secure = True
+    arithmetic = "fixed-point int64, discrete noise"
+
+    def __init__(self) -> None:
+        self.gaussian(np.zeros(1, np.int64), 1.0)
 
     def gaussian(self, sums: Integers, scale: float) -> Integers:
         """Add discrete Gaussian noise of variance scale² + SMOOTHING², so that scale itself is accounted for."""
@@ -65,6 +77,10 @@ class SecureNoise:
         domain, metric = _vectors("l2_distance")
         widened = math.sqrt(scale**2 + SMOOTHING**2) * (1 + 1e-15)
         return _array(measurements.make_gaussian(domain, metric, scale=widened)(sums.tolist()))
+
+    def counts(self, values: Sequence[str], counts: Integers, scale: float) -> Integers:
+        """Add discrete Gaussian noise, whatever the values are."""
+        return self.gaussian(counts, scale)
 
     def laplace(self, sums: Integers, scale: float) -> Integers:
         """Add discrete Laplace noise."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
+from threea.anonymize.interior import Interior
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.spending import Spending, Unit
@@ -24,6 +26,8 @@ from threea.errors import InputError, SchemaError, SettingError
 from threea.table import codec
 from threea.table.from_types import widest
 from threea.table.schema import Kind, Schema
+
+_EVERY_ROW = Unit()
 
 
 def open_table(
@@ -68,11 +72,42 @@ def open_table(
         >>> table
         PrivateTable(15 columns, Budget(epsilon=1.0, delta=1e-06, ...), Unit(column=None, max_rows=1))
     """
+    return PrivateTable(
+        open_interior(
+            data,
+            budget=budget,
+            schema=schema,
+            target=target,
+            ledger=ledger,
+            dataset=dataset,
+            cap=cap,
+            unit=Unit(unit, max_rows_per_unit),
+            accept_unproven=accept_unproven,
+            noise=noise,
+        )
+    )
+
+
+def open_interior(
+    data: Any,
+    *,
+    budget: Budget,
+    schema: Schema | None = None,
+    target: str | None = None,
+    ledger: Ledger | str | PathLike[str] | None = None,
+    dataset: str = "unnamed",
+    cap: float | None = None,
+    unit: Unit = _EVERY_ROW,
+    accept_unproven: bool = False,
+    noise: Noise | None = None,
+) -> Interior:
+    """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
     backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data, schema)
-    privacy_unit = Unit(unit, max_rows_per_unit)
-    described = _described(backend.layout, schema, target, unit)
+    described = _described(backend.layout, schema, target, unit.column)
     if not described.modelled:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
+    # Whatever the noise needs is loaded before anything is charged.
+    drawn = SecureNoise() if noise is None else noise
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     # Which of a person's rows count is no secret of the noise; tests that replace it want the same ones each time.
     key = secrets.token_bytes(32) if noise is None else bytes(32)
@@ -80,19 +115,19 @@ def open_table(
         _refuse_nothing_to_learn(backend, described.target)
     # A ledger made for this table alone cannot meet its rows again.
     mark = _no_fingerprint if ledger is None else partial(_fingerprint, backend)
-    book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {privacy_unit.described}")
-    if unit is not None:
+    book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {unit.described}")
+    if unit.column is not None:
         if not isinstance(backend, RowBackend):
-            raise SettingError(f"unit ({unit}) needs rows, and this engine only sums; use another")
-        backend = UnitBackend(backend, unit, max_rows_per_unit, key)
-    return PrivateTable(
+            raise SettingError(f"unit ({unit.column}) needs rows, and this engine only sums; use another")
+        backend = UnitBackend(backend, unit.column, unit.max_rows, key)
+    return Interior(
         backend=backend,
         schema=described,
         spending=Spending(budget, book, dataset),
-        noise=noise or SecureNoise(),
-        unit=privacy_unit,
-        accept_unproven=accept_unproven,
+        noise=drawn,
+        unit=unit,
         key=key,
+        accept_unproven=accept_unproven,
         restore=restore,
     )
 
@@ -117,28 +152,40 @@ def _described(layout: pa.Schema, schema: Schema | None, target: str | None, uni
     return fitted if target is None else Schema(fitted.columns, target=target, origin=fitted.origin)
 
 
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """How many rows a batch has, and how many of them have a value in a column."""
+
+    column: str
+
+    def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        return np.array([batch.num_rows, batch.num_rows - batch.column(self.column).null_count])
+
+
 def _refuse_nothing_to_learn(backend: RowBackend, target: str | None) -> None:
     """Refuse a table without rows or labels. It tells the owner, before anything is spent; nothing is released."""
     column = target or backend.layout.names[0]
-
-    def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
-        return np.array([batch.num_rows, batch.num_rows - batch.column(column).null_count])
-
-    rows, valid = backend.sum(row_sum, [column])
+    rows, valid = backend.sum(_Labels(column), [column])
     if not rows:
         raise InputError("the table has no rows; there is nothing to learn from")
     if target is not None and not valid:
         raise InputError(f"target ({target}) is missing in every row; there is nothing to learn from")
 
 
-def _fingerprint(backend: Backend, secret: bytes) -> str:
-    """Return a keyed fingerprint of the rows, whatever their order: a sum, like everything else."""
+@dataclass(frozen=True, slots=True, repr=False)
+class _Marks:
+    """Two sums of the rows' keyed hashes, modulo 2**64."""
 
-    def row_sum(batch: pa.RecordBatch) -> NDArray[np.int64]:
-        hashes = row_hashes(batch, secret)
+    secret: bytes
+
+    def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        hashes = row_hashes(batch, self.secret)
         return np.array([hashes.sum(), mixed(~hashes).sum()], np.uint64).view(np.int64)
 
-    sums = backend.sum(row_sum, backend.layout.names)
+
+def _fingerprint(backend: Backend, secret: bytes) -> str:
+    """Return a keyed fingerprint of the rows, whatever their order: a sum, like everything else."""
+    sums = backend.sum(_Marks(secret), backend.layout.names)
     return hashlib.blake2b(sums.tobytes(), key=secret, digest_size=16).hexdigest()
 
 

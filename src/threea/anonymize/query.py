@@ -74,16 +74,20 @@ class Rows:
 class Query(ABC):
     """A bounded function of one row.
 
+    The private table takes the queries of this folder alone, by their exact class: what it knows the bound of.
+
     Attributes:
         columns: The columns it reads.
         shape: The shape of its answer.
         l2: Bound on the L2 norm of one row's contribution.
         l1: Bound on its L1 norm.
-        nonnegative: Whether two contributions never point apart: their inner product is not negative. Contributions
-            without negative numbers are such; see `Vectors` for others.
+        nonnegative: Whether contributions have pairwise nonnegative inner products. Those without negative numbers
+            have; see `Vectors` for others.
         keys: What it takes from `Rows.remembered`, if it needs nothing else of the rows.
     """
 
+    # Without a dictionary of its own, an instance cannot be given another bound than its class's.
+    __slots__ = ()
     columns: tuple[str, ...]
     shape: tuple[int, ...]
     l2: float
@@ -100,6 +104,7 @@ class Query(ABC):
 class OneHot(Query):
     """A query in which each row adds 1 to a single number, or nothing."""
 
+    __slots__ = ()
     l2 = l1 = 1.0
     nonnegative = True
 
@@ -111,22 +116,11 @@ class OneHot(Query):
 class Dense(Query):
     """A query in which each row adds a vector."""
 
+    __slots__ = ()
+
     @abstractmethod
     def contributions(self, rows: Rows) -> NDArray[np.float64]:
         """Return one vector per row, shape (rows, size), before clipping."""
-
-
-class Exact(Query):
-    """A query that adds its rows' contributions up itself, exactly and within its bound."""
-
-    l1 = math.inf
-
-    @abstractmethod
-    def total(self, rows: Rows, step: float) -> NDArray[np.int64]:
-        """Return the sum over the rows, flat, in grid steps.
-
-        Each row adds a vector of whole numbers, of L2 norm at most ``l2 / step``, that depends on this row alone.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +254,13 @@ class Features(Dense):
     def __post_init__(self) -> None:
         if not (math.isfinite(self.l2) and self.l2 > 0 and self.l1 > 0):
             raise SettingError(f"bounds l2 ({self.l2}) and l1 ({self.l1}) must be > 0, l2 finite")
+
+    @property
+    def origin(self) -> str:
+        """Where the function comes from: its module and name."""
+        function = getattr(self.function, "func", self.function)
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        return f"{getattr(function, '__module__', type(function).__module__)}.{name}"
 
     def contributions(self, rows: Rows) -> NDArray[np.float64]:
         """Apply the function."""

@@ -5,33 +5,33 @@ Proof: docs/proofs/sampling.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea.anonymize.clipping import check
+from threea.anonymize.clipping import Norm, check
 from threea.anonymize.events import Sampled
+from threea.anonymize.interior import Interior
 from threea.anonymize.noise import Noise
+from threea.anonymize.noisy_sum import noisy_sum
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Answer, Query
 from threea.backends import Backend
 from threea.backends.units import UnitBackend
 from threea.errors import SettingError
 
-if TYPE_CHECKING:
-    from threea.anonymize.door import PrivateTable
-
 
 @dataclass(frozen=True, slots=True)
 class SampledTable:
     """A private table seen through fresh Poisson samples, made by `PrivateTable.sampled`."""
 
-    _table: PrivateTable
+    _interior: Interior
     rate: float
+    _note: Callable[[Query], None]
 
     def measure(self, query: Query, charge: Charge) -> Answer:
         """Answer a query over a fresh sample; divide by the rate for an estimate of the whole.
@@ -43,20 +43,19 @@ class SampledTable:
             query: What to sum.
             charge: Which line of which plan pays.
         """
-        table = self._table
         event = charge.expect(Sampled)
         if event.rate != self.rate:
             raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")
-        check(query, l1=False)
-        table._spending.pay(charge)
-        # Under replace the accountant knows the pair; the noise is in units of one unit's bound.
-        return table._noisy_sum(query, event, self._sample(), apart=1.0)
+        check(query, Norm.L2)
+        self._note(query)
+        self._interior.spending.pay(charge)
+        return noisy_sum(self._interior, query, event, self._sample())
 
     def _sample(self) -> Backend:
-        table = self._table
-        if isinstance(table._backend, UnitBackend):
-            return table._backend.sampled(table._noise.bernoulli(self.rate, table._backend.units))
-        return _PoissonRows(table._backend, table._noise, self.rate)
+        backend, noise = self._interior.backend, self._interior.noise
+        if isinstance(backend, UnitBackend):
+            return backend.sampled(noise.bernoulli(self.rate, backend.units))
+        return _PoissonRows(backend, noise, self.rate)
 
 
 class _PoissonRows:

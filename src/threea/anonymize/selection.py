@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 
 from threea.anonymize.query import Marginal
 from threea.errors import SettingError
+
+SCORE_STEP = 2.0**-10
+"""Quality scores are whole multiples of this many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +60,22 @@ def _kept(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     copy = np.array(counts, np.float64)
     copy.setflags(write=False)
     return copy
+
+
+def threshold(bound: int, columns: int, delta: float, scale: float, step: float) -> float:
+    """Return the noisy count above which a value may be shown.
+
+    Proof: docs/proofs/partition-selection.md.
+
+    Args:
+        bound: How many rows one unit has at most.
+        columns: How many columns are looked at.
+        delta: Bound on the probability that a value held by a single unit is shown.
+        scale: The noise's standard deviation in grid steps.
+        step: The grid's step.
+    """
+    from scipy.special import ndtri
+
+    # Two grid steps cover the discrete tail.
+    tail = -float(ndtri(delta / 3 / (bound * columns))) * scale + 2
+    return math.fsum((2 * bound, tail * step))

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from threea.anonymize.accountant import Line
 from threea.anonymize.events import NonPrivate, to_json
@@ -48,6 +48,7 @@ class Spending:
     def __init__(self, budget: Budget, ledger: Ledger, dataset: str) -> None:
         self.budget, self.ledger, self.dataset = budget, ledger, dataset
         self.exposed: list[str] = []
+        self.foreign: dict[str, None] = {}
         self._releases: list[tuple[Plan, str, float]] = []
         self._asked: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
@@ -58,8 +59,7 @@ class Spending:
             # By identity: an equal plan made for a second release is to be paid again.
             release = next((number for plan, number, _ in self._releases if plan is charge.plan), None)
             release = release or self._reserve(charge.plan)
-            self._asked[release, charge.name] += 1
-            if self._asked[release, charge.name] > charge.line.count:
+            if self._asked[release, charge.name] >= charge.line.count:
                 raise BudgetRefused(
                     f"line {charge.name} of this plan was asked as often as planned",
                     requested=charge.plan.budget.epsilon,
@@ -67,6 +67,7 @@ class Spending:
                     cap=self.budget.epsilon,
                     remedy="make another plan",
                 )
+            self._asked[release, charge.name] += 1
             self.ledger.charge(release, charge.name)
 
     def _reserve(self, plan: Plan) -> str:
@@ -95,6 +96,14 @@ class Spending:
         line = Line("expose", NonPrivate(reason))
         self.ledger.charge(self._enter(math.inf, 0.0, (line,), ""), "expose")
         self.exposed.append(reason)
+
+    def spent(self, plan: Plan) -> tuple[Line, ...]:
+        """Return the lines of a plan as often as they were charged, and one for every time rows were handed out."""
+        with self._lock:
+            release = next((number for known, number, _ in self._releases if known is plan), "")
+            charged = [(line, self._asked[release, line.name]) for line in plan.lines]
+        exposed = tuple(Line("expose", NonPrivate(reason)) for reason in self.exposed)
+        return (*(replace(line, count=count) for line, count in charged if count), *exposed)
 
     def _enter(self, epsilon: float, delta: float, lines: Sequence[Line], recipe: str) -> str:
         entries = [(line.name, to_json(line.event), line.count) for line in lines]

@@ -1,9 +1,9 @@
 """Queries of wide numeric rows: lengths, sums, squares and products of a row's coordinates in a public basis.
 
-A row is looked up, not computed: each column's cell has a whole-number score, and the scores are multiplied by a
-whole-number basis. All terms are exact in a double, so a row's coordinates do not depend on its neighbours.
+Each column's cell has a whole-number score, and the scores are multiplied by a whole-number basis. All terms are exact
+in a double, so a row's coordinates do not depend on its neighbours.
 
-Proof: docs/proofs/vectors.md.
+Proofs: docs/proofs/lookup-sums.md, vectors.md.
 """
 
 from __future__ import annotations
@@ -17,23 +17,26 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.query import Answer, Exact, OneHot, Rows
+from threea.anonymize.lookup_sums import (
+    MOST_NUMBERS,
+    Floats,
+    Integers,
+    LookupSum,
+    blocks,
+    lengths_of,
+    shortened,
+    squared,
+)
+from threea.anonymize.query import Answer, OneHot, Rows
 from threea.errors import SettingError
 from threea.table.cells import Cells
-
-Floats = NDArray[np.float64]
 
 SCORE_BITS, BASIS_BITS = 10, 14
 MOST_SCORE = 1 << (SCORE_BITS + 1)
 """Scores count 2**-SCORE_BITS; centred, they are from -2 to 2."""
-MOST_COLUMNS = 1 << 20
 _UNIT = 2.0 ** (SCORE_BITS + BASIS_BITS)
-_SHRINK = 1 - 2.0**-32
-"""Covers the roundings of a length computed in floating point, for up to 2**20 coordinates."""
 _DIAGONAL, _BESIDE = 29, 41
 """41 / 29 is just below the square root of 2, by which a product beside the diagonal stands for two."""
-_BLOCK_NUMBERS = 1 << 22
-_MOST_BLOCK = 1 << 14
 
 
 class Moment(StrEnum):
@@ -90,7 +93,7 @@ class Frame:
 
     def __post_init__(self) -> None:
         columns = len(self.cells)
-        if not 1 <= columns == math.prod(self.grid) <= MOST_COLUMNS:
+        if not 1 <= columns == math.prod(self.grid) <= MOST_NUMBERS:
             raise SettingError(f"grid {self.grid} must have as many places as there are columns ({columns})")
         if [len(score) for score in self.scores] != [cells.size for cells in self.cells]:
             raise SettingError("each cell needs a score")
@@ -111,17 +114,14 @@ class Frame:
     def blocks(self, rows: Rows) -> Iterator[tuple[slice, Floats, Floats]]:
         """Yield blocks of rows: which, their coordinates (whole numbers, counting 2**-24), and their lengths."""
         matrix = basis(self.grid, self.kept)
+        # A value without a cell has number -1: the last entry of the table, which is 0.
         tables = [np.array([*score, 0], np.float64) for score in self.scores]
-        height = min(_MOST_BLOCK, max(1, _BLOCK_NUMBERS // len(tables)))
-        for start in range(0, rows.count, height):
-            block = slice(start, min(start + height, rows.count))
-            looked_up = np.empty((block.stop - start, len(tables)))
-            for place, (cells, table) in enumerate(zip(self.cells, tables, strict=True)):
-                # A value without a cell has number -1: the last place of the table, which holds 0.
-                looked_up[:, place] = table[rows.index(cells)[block]]
-            found = np.ascontiguousarray(looked_up @ matrix)
-            # Row by row in memory, or a length's last bit would depend on how many rows there are.
-            yield block, found, np.sqrt((found * found).sum(axis=1))
+        for block in blocks(rows.count, len(tables)):
+            scores = np.empty((block.stop - block.start, len(tables)))
+            for column, (cells, table) in enumerate(zip(self.cells, tables, strict=True)):
+                scores[:, column] = table[rows.index(cells)[block]]
+            coordinates = np.ascontiguousarray(scores @ matrix)
+            yield block, coordinates, lengths_of(coordinates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,17 +148,18 @@ class Lengths(OneHot):
 
     def cell(self, rows: Rows) -> NDArray[np.int64]:
         """Find each row's length among the edges."""
-        found = np.empty(rows.count, np.int64)
+        cell = np.empty(rows.count, np.int64)
         for block, _, lengths in self.frame.blocks(rows):
-            found[block] = np.searchsorted(np.array(self.edges) * _UNIT, lengths, side="right")
-        return found
+            cell[block] = np.searchsorted(np.array(self.edges) * _UNIT, lengths, side="right")
+        return cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vectors(Exact):
+class Vectors(LookupSum):
     """Sums over the rows, within each group, of their coordinates, squares or products, divided by a radius.
 
-    Longer rows are shortened to the radius, so a row adds at most 1. Two rows' squares, or products, never point apart.
+    Longer rows are shortened to the radius, so a row adds at most 1. Two rows' squares, or products, have a nonnegative
+    inner product.
 
     Args:
         frame: The coordinates.
@@ -179,7 +180,7 @@ class Vectors(Exact):
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
-        """Whether two rows cannot point apart: the product of two rows' products is a square."""
+        """Whether inner products are nonnegative: that of two rows' products is a square."""
         return self.moment is not Moment.SUMS
 
     @property
@@ -194,22 +195,12 @@ class Vectors(Exact):
         numbers = kept * (kept + 1) // 2 if self.moment is Moment.PRODUCTS else kept
         return (self.by.size if self.by else 1, numbers)
 
-    def total(self, rows: Rows, step: float) -> NDArray[np.int64]:
-        """Shorten, round to whole numbers, and add up, group by group."""
-        sums = np.zeros(self.shape, np.int64)
+    def contributions(self, rows: Rows, step: float) -> Iterator[_Members]:
+        """Shorten the rows' coordinates and round them to whole numbers."""
         group = rows.index(self.by) if self.by else np.zeros(rows.count, np.int64)
-        reach = max(self._reach(step) - math.sqrt(len(self.frame.kept)) / 2, 0.0) * _SHRINK
-        upper = np.triu_indices(len(self.frame.kept))
-        for block, found, lengths in self.frame.blocks(rows):
-            whole = np.rint(found * (reach / np.maximum(lengths, self.radius * _UNIT))[:, None])
-            for place in range(len(sums)):
-                members = whole[group[block] == place]
-                if self.moment is Moment.PRODUCTS:
-                    sums[place] += (members.T @ members)[upper].astype(np.int64)
-                else:
-                    powers = members if self.moment is Moment.SUMS else members * members
-                    sums[place] += powers.sum(axis=0).astype(np.int64)
-        return (sums * self._weights()).ravel()
+        longest = self._longest(step)
+        for block, coordinates, lengths in self.frame.blocks(rows):
+            yield _Members(group[block], shortened(coordinates, lengths, self.radius * _UNIT, longest), self.moment)
 
     def read(self, answer: Answer, step: float = 2.0**-30) -> tuple[Floats, float]:
         """Return an answer in units of the radius (or its square), and the noise's standard deviation on it.
@@ -220,29 +211,57 @@ class Vectors(Exact):
             answer: What the door answered.
             step: The grid's step, if the query was asked within a stack.
         """
-        reach = self._reach(step)
+        longest = self._longest(step)
         if self.moment is Moment.SUMS:
-            return answer.value / (reach * step), answer.stddev / (reach * step)
-        unit = float(reach) ** 2 * step
+            return answer.value / (longest * step), answer.stddev / (longest * step)
+        unit = float(longest) ** 2 * step
         if self.moment is Moment.SQUARES:
             return answer.value / unit, answer.stddev / unit
         kept = len(self.frame.kept)
         matrices = np.zeros((self.shape[0], kept, kept))
         upper = np.triu_indices(kept)
-        matrices[:, upper[0], upper[1]] = answer.value / (self._weights() * unit)
+        matrices[:, upper[0], upper[1]] = answer.value / (_weights(kept) * unit)
         lower = np.tril_indices(kept, -1)
         matrices[:, lower[0], lower[1]] = matrices.transpose(0, 2, 1)[:, lower[0], lower[1]]
         return matrices, answer.stddev / (_BESIDE * unit)
 
-    def _reach(self, step: float) -> int:
+    def _longest(self, step: float) -> int:
         """Return the length, in whole numbers, of a row as long as the radius: its moment is then as long as `l2`."""
-        longest = math.floor(1 / step)
+        steps = math.floor(1 / step)
         if self.moment is Moment.SUMS:
-            return longest
-        return math.isqrt(longest // _DIAGONAL if self.moment is Moment.PRODUCTS else longest)
+            return steps
+        return math.isqrt(steps // _DIAGONAL if self.moment is Moment.PRODUCTS else steps)
 
-    def _weights(self) -> NDArray[np.int64]:
-        if self.moment is not Moment.PRODUCTS:
-            return np.ones(self.shape[1], np.int64)
-        left, right = np.triu_indices(len(self.frame.kept))
-        return np.where(left == right, _DIAGONAL, _BESIDE).astype(np.int64)
+
+def _weights(width: int) -> Integers:
+    """Return what each product in the upper triangle is multiplied with."""
+    left, right = np.triu_indices(width)
+    return np.where(left == right, _DIAGONAL, _BESIDE).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """A block of rows: the group of each (-1: none), its coordinates in whole numbers, and what is summed."""
+
+    group: Integers
+    whole: Floats
+    moment: Moment
+
+    @property
+    def norms_squared(self) -> Integers:
+        if self.moment is Moment.SUMS:
+            return squared(self.whole)
+        fourth = squared(self.whole * self.whole)
+        if self.moment is Moment.SQUARES:
+            return fourth
+        return _DIAGONAL**2 * fourth + _BESIDE**2 * ((squared(self.whole) ** 2 - fourth) // 2)
+
+    def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
+        for group in range(len(sums)):
+            members = self.whole[admitted & (self.group == group)]
+            if self.moment is Moment.PRODUCTS:
+                upper = (members.T @ members)[np.triu_indices(members.shape[1])]
+                sums[group] += upper.astype(np.int64) * _weights(members.shape[1])
+            else:
+                powers = members if self.moment is Moment.SUMS else members * members
+                sums[group] += powers.sum(axis=0).astype(np.int64)

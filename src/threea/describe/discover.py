@@ -56,7 +56,7 @@ def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
         for column, grid, part in zip(numeric, grids, answer.parts, strict=True):
             found[column.name] = _bounded(column, grid, part)
     columns = tuple(found.get(column.name, column) for column in table.schema.columns)
-    return table._described(replace(table.schema, columns=columns, origin=Origin.DISCOVERED))
+    return table.described(replace(table.schema, columns=columns, origin=Origin.DISCOVERED))
 
 
 def _text(schema: Schema) -> list[Column]:

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.clipping import step_of
-from threea.anonymize.door import Exposed, PrivateTable, Teacher
+from threea.anonymize.clipping import Norm, step_of
+from threea.anonymize.door import Exposed, PrivateTable
 from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
+from threea.anonymize.interior import Interior, Teacher
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Answer, Query, Stack
 from threea.anonymize.sampled import SampledTable
 from threea.anonymize.selection import QualityScores, Values
-from threea.anonymize.spending import Spending
 from threea.backends import RowBackend
 from threea.budget import Adjacency
 from threea.table.schema import Chunk, Schema
@@ -51,22 +51,22 @@ class Sides:
     backends: tuple[RowBackend, RowBackend]
     _sums: dict[Any, tuple[Vector, Vector]] = field(default_factory=dict)
 
-    def sums(self, table: PrivateTable, query: Query, *, l1: bool) -> tuple[Vector, Vector]:
+    def sums(self, interior: Interior, query: Query, norm: Norm) -> tuple[Vector, Vector]:
         """Return a query's exact sums over both tables, in the query's own units."""
         try:
-            found = self._sums.get((query, table.schema, l1))
+            known = self._sums.get((query, interior.schema, norm))
         except TypeError:  # a query that holds an array has no hash
-            return self._computed(table, query, l1)
-        if found is None:
-            found = self._computed(table, query, l1)
+            return self._computed(interior, query, norm)
+        if known is None:
+            known = self._computed(interior, query, norm)
             if len(self._sums) >= _REMEMBERED:
                 self._sums.clear()
-            self._sums[(query, table.schema, l1)] = found
-        return found
+            self._sums[(query, interior.schema, norm)] = known
+        return known
 
-    def _computed(self, table: PrivateTable, query: Query, l1: bool) -> tuple[Vector, Vector]:
-        step = step_of(query.l1 if l1 else query.l2)
-        left, right = (table._exact(query, backend, step, l1=l1) * np.float64(step) for backend in self.backends)
+    def _computed(self, interior: Interior, query: Query, norm: Norm) -> tuple[Vector, Vector]:
+        step = np.float64(step_of(norm.bound(query)))
+        left, right = (interior.exact(query, norm, backend) * step for backend in self.backends)
         return left, right
 
 
@@ -79,24 +79,13 @@ class AuditedTable(PrivateTable):
 
     __slots__ = ("_sides", "_tape")
 
-    _sides: Sides
-    _tape: Tape
+    def __init__(self, interior: Interior, sides: Sides, tape: Tape) -> None:
+        super().__init__(interior)
+        self._sides, self._tape = sides, tape
 
-    @classmethod
-    def beside(cls, table: PrivateTable, spending: Spending, key: bytes, sides: Sides, tape: Tape) -> AuditedTable:
-        """Return an opened table with a spending and a key of its own, and a tape that runs along."""
-        audited = cls(
-            backend=table._backend,
-            schema=table.schema,
-            spending=spending,
-            noise=table._noise,
-            unit=table.unit,
-            accept_unproven=table._accept_unproven,
-            key=key,
-            restore=table._restore,
-        )
-        audited._sides, audited._tape = sides, tape
-        return audited
+    def described(self, schema: Schema) -> AuditedTable:
+        """Return the same table under another description."""
+        return AuditedTable(self._interior.described(schema), self._sides, self._tape)
 
     def measure(self, query: Query | Values, charge: Charge) -> Any:
         """Answer as the door does."""
@@ -106,8 +95,8 @@ class AuditedTable(PrivateTable):
             self._note_values(query, charge.event, answer)
         else:
             laplace = isinstance(charge.event, Pure)
-            left, right = self._sides.sums(self, query, l1=laplace)
-            self._note(answer, left, right, laplace=laplace)
+            left, right = self._sides.sums(self._interior, query, Norm.L1 if laplace else Norm.L2)
+            self._tell(answer, left, right, laplace=laplace)
         return answer
 
     def select(self, scores: QualityScores, charge: Charge, among: Sequence[int] | None = None) -> int:
@@ -128,38 +117,27 @@ class AuditedTable(PrivateTable):
         """Count votes as the door does."""
         answer = super().vote(teacher, inputs, classes, parts, charge)
         self._note_plan(charge)
-        rows = len(next(iter(inputs.values())))
         left, right = (
-            self._over(backend)._votes(teacher, inputs, rows, classes, parts).astype(np.float64)
+            replace(self._interior, backend=backend).votes(teacher, inputs, classes, parts).astype(np.float64)
             for backend in self._sides.backends
         )
-        self._note(answer, left, right)
+        self._tell(answer, left, right)
         return answer
 
     def sampled(self, rate: float) -> SampledTable:
         """Return a view over fresh samples, as the door does."""
         super().sampled(rate)
-        return _AuditedSample(self, rate, self._note_sample)
+        return _AuditedSample(self._interior, rate, self._note, self._note_sample)
 
     def expose(self, reason: str) -> Exposed:
         """Hand out the rows as the door does."""
         self._tape.gaussian = False
         return super().expose(reason)
 
-    def _described(self, schema: Schema) -> PrivateTable:
-        described = super()._described(schema)
-        return AuditedTable.beside(described, self._spending, self._key, self._sides, self._tape)
-
-    def _over(self, backend: RowBackend) -> PrivateTable:
-        """Return the same door before another table."""
-        table = super()._described(self.schema)
-        table._backend = backend
-        return table
-
     def _note_plan(self, charge: Charge) -> None:
         self._tape.gaussian &= all(isinstance(line.event, Gaussian) for line in charge.plan.lines)
 
-    def _note(self, answer: Answer, left: Vector, right: Vector, *, laplace: bool = False) -> None:
+    def _tell(self, answer: Answer, left: Vector, right: Vector, *, laplace: bool = False) -> None:
         value, left, right = answer.value.ravel(), left.ravel(), right.ravel()
         if laplace:
             ratio = (np.abs(value - left) - np.abs(value - right)).sum() / (answer.stddev / math.sqrt(2))
@@ -172,8 +150,8 @@ class AuditedTable(PrivateTable):
         """Note an answer over a sample, as if rows were in it by their share: no best test, but a fair one."""
         self._note_plan(charge)
         assert isinstance(charge.event, Sampled)
-        left, right = self._sides.sums(self, query, l1=False)
-        self._note(answer, charge.event.rate * left, charge.event.rate * right)
+        left, right = self._sides.sums(self._interior, query, Norm.L2)
+        self._tell(answer, charge.event.rate * left, charge.event.rate * right)
 
     def _note_values(self, query: Values, event: Any, shown: dict[str, dict[str, float]]) -> None:
         assert isinstance(event, PartitionSelection)
@@ -183,11 +161,11 @@ class AuditedTable(PrivateTable):
             left, right = (backend.count_values(column) for backend in self._sides.backends)
             value = np.array(list(counts.values()))
             exact = [np.array([float(side[word]) for word in counts]) for side in (left, right)]
-            self._note(Answer(value, stddev), *exact)
+            self._tell(Answer(value, stddev), *exact)
 
     def _scored(self, scores: QualityScores, side: int) -> Vector:
         stack = Stack(scores.marginals)
-        exact = stack.parts(self._sides.sums(self, stack, l1=True)[side], 0.0)
+        exact = stack.parts(self._sides.sums(self._interior, stack, Norm.L1)[side], 0.0)
         distances = [
             np.abs(part.value.ravel() - np.ravel(expected)).sum()
             for part, expected in zip(exact, scores.expected, strict=True)
@@ -198,12 +176,12 @@ class AuditedTable(PrivateTable):
 
 @dataclass(frozen=True, slots=True)
 class _AuditedSample(SampledTable):
-    note: Callable[[Query, Charge, Answer], None]
+    tell: Callable[[Query, Charge, Answer], None]
 
     def measure(self, query: Query, charge: Charge) -> Answer:
         # Named in full: a dataclass with slots is a new class, which a bare super() does not know.
         answer = SampledTable.measure(self, query, charge)
-        self.note(query, charge, answer)
+        self.tell(query, charge, answer)
         return answer
 
 

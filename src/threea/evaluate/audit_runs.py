@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 import threea
-from threea.anonymize.door import PrivateTable
+from threea.anonymize.cache import Cache
+from threea.anonymize.interior import Interior
 from threea.anonymize.ledger import Ledger
-from threea.anonymize.open_table import open_table
+from threea.anonymize.open_table import open_interior
 from threea.anonymize.spending import Spending
 from threea.backends import open_backend
 from threea.budget import Budget
@@ -61,16 +62,17 @@ class Batch:
         tables = self.pair.tables(self.budget.adjacency)
         left, right = (open_backend(table)[0] for table in tables)
         sides = Sides((left, right))
-        opened = open_table(tables[self.side], budget=self.budget, schema=SCHEMA, accept_unproven=True)
+        opened = open_interior(tables[self.side], budget=self.budget, schema=SCHEMA, accept_unproven=True)
         with Ledger() as ledger:
             return [self._run(number, opened, sides, ledger) for number in self.numbers]
 
-    def _run(self, number: int, opened: PrivateTable, sides: Sides, ledger: Ledger) -> Run:
+    def _run(self, number: int, opened: Interior, sides: Sides, ledger: Ledger) -> Run:
         name = f"run {number}"
         ledger.register(name, lambda key: name)
         tape = Tape()
         spending = Spending(self.budget, ledger, name)
-        table = AuditedTable.beside(opened, spending, secrets.token_bytes(32), sides, tape)
+        own = replace(opened, spending=spending, key=secrets.token_bytes(32), cache=Cache())
+        table = AuditedTable(own, sides, tape)
         failed, synthetic = "", None
         try:
             synthetic = self.recipe.run(table, seed=self._seed(number)).table

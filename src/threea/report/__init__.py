@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from threea.certificate import Certificate
-    from threea.framework import Release
+    from threea.release import Release
 
 OPEN_COLUMNS = 24
 """How many columns are on view; the others unfold."""

@@ -24,7 +24,8 @@ from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
 from threea.errors import BudgetRefused, SettingError, UserError
-from threea.framework import CHUNK_ROWS, Fixed, Recipe
+from threea.framework import Recipe
+from threea.release import CHUNK_ROWS, Fixed
 from threea.table.schema import Schema
 from threea.testing.canary import keeps_no_row
 from threea.testing.noise import SeededNoise, SilentNoise

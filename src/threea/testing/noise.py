@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,10 +14,15 @@ class SilentNoise:
     """Adds nothing, chooses the best, and draws every unit into a sample."""
 
     secure = False
+    arithmetic = "noise for tests"
 
     def gaussian(self, sums: Integers, scale: float) -> Integers:
         """Return the exact sums."""
         return sums
+
+    def counts(self, values: Sequence[str], counts: Integers, scale: float) -> Integers:
+        """Return the exact counts."""
+        return self.gaussian(counts, scale)
 
     def laplace(self, sums: Integers, scale: float) -> Integers:
         """Return the exact sums."""
@@ -38,6 +45,7 @@ class SeededNoise:
     """Repeatable noise of the right size, from floating point: for statistical tests with a fixed seed."""
 
     secure = False
+    arithmetic = "noise for tests"
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -45,6 +53,10 @@ class SeededNoise:
     def gaussian(self, sums: Integers, scale: float) -> Integers:
         """Add rounded Gaussian noise."""
         return sums + np.round(self._rng.normal(0.0, scale, sums.shape)).astype(np.int64)
+
+    def counts(self, values: Sequence[str], counts: Integers, scale: float) -> Integers:
+        """Add rounded Gaussian noise."""
+        return self.gaussian(counts, scale)
 
     def laplace(self, sums: Integers, scale: float) -> Integers:
         """Add rounded Laplace noise."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
-from threea.framework import Recipe, Release
+from threea.framework import Recipe
+from threea.release import Release
 from threea.table.schema import Column, Kind
 from threea.testing.tables import PLAIN, Case
 

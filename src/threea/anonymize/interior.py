@@ -1,0 +1,161 @@
+"""Behind the door: a table's rows, and exact sums over them. Whoever calls these adds noise, or audits made-up tables.
+
+`open_interior` makes one, `PrivateTable` is its only door for recipes. No stage and no recipe may import this module.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea.anonymize.cache import Cache
+from threea.anonymize.chunk_sum import CachingSum, ChunkSum
+from threea.anonymize.clipping import Norm, step_of
+from threea.anonymize.guard import engine, guarded
+from threea.anonymize.noise import Noise
+from threea.anonymize.query import Query, Rows, Stack
+from threea.anonymize.selection import SCORE_STEP, QualityScores
+from threea.anonymize.spending import Spending, Unit
+from threea.backends import Backend, RowBackend
+from threea.backends.base import no_rows
+from threea.backends.hashing import row_hashes
+from threea.errors import SettingError
+from threea.table import codec
+from threea.table.schema import Chunk, Schema
+
+Integers = NDArray[np.int64]
+
+Teacher = Callable[[Chunk], Callable[[Chunk], Integers]]
+"""Learns from some rows, and returns a function that votes on a class for each row of another chunk."""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Interior:
+    """A private table from inside.
+
+    Args:
+        backend: The engine that holds the rows.
+        schema: The public description of the table.
+        spending: Who takes payment.
+        noise: What answers get.
+        unit: Whom the privacy protects.
+        key: Decides which of a person's rows count, and which teacher sees a row.
+        accept_unproven: Whether rows may be handed out.
+        restore: Turns a synthetic table into the kind of table that came in.
+        cache: What was worked out about the rows before.
+    """
+
+    backend: Backend
+    schema: Schema
+    spending: Spending
+    noise: Noise
+    unit: Unit
+    key: bytes
+    accept_unproven: bool
+    restore: Callable[[pa.Table], Any]
+    cache: Cache = field(default_factory=Cache)
+
+    def described(self, schema: Schema) -> Interior:
+        """Return the same table under another description."""
+        return dataclasses.replace(self, schema=schema, cache=Cache())
+
+    def exact(self, query: Query, norm: Norm, backend: Backend | None = None) -> Integers:
+        """Sum over the rows, or over those that another engine holds, in steps of the query's own grid."""
+        return self.summed(ChunkSum(query, self.schema, step_of(norm.bound(query)), norm), backend or self.backend)
+
+    def summed(self, chunk_sum: ChunkSum, backend: Backend) -> Integers:
+        """Run a pass over the rows, from the cache where it knows them."""
+        query = chunk_sum.query
+        own = backend is self.backend and isinstance(backend, RowBackend)
+        cache = self.cache if own else Cache(0)
+        known = cache.recall(query.keys or ())
+        if known is not None:
+            nothing = np.zeros(query.size + 1, np.int64)
+            return chunk_sum.checked(sum((chunk_sum.over(partial(_itself, rows)) for rows in known), nothing))
+        fill = cache.fill(query.keys or ())
+        # An engine elsewhere is sent the pure function alone.
+        function = CachingSum(chunk_sum, fill) if own else chunk_sum
+        total = engine(type(query).__name__, partial(backend.sum, function, query.columns))
+        exact = chunk_sum.checked(total)
+        cache.learn(fill)
+        return exact
+
+    def scores(self, scores: QualityScores) -> Integers:
+        """Return the candidates' quality scores, in steps."""
+        return self.cache.scores(scores, lambda: self._scores(scores))
+
+    def _scores(self, scores: QualityScores) -> Integers:
+        stack = Stack(scores.marginals)
+        counts = self.summed(ChunkSum(stack, self.schema, 1.0, Norm.L1), self.backend).astype(np.float64)
+        distances = [
+            np.abs(np.round(part.value.ravel() / SCORE_STEP) - np.round(np.ravel(expected) / SCORE_STEP)).sum()
+            for part, expected in zip(stack.parts(counts, 0.0), scores.expected, strict=True)
+        ]
+        penalties = np.round(np.array(scores.penalties or [0.0] * len(distances)) / SCORE_STEP)
+        return np.array(distances).astype(np.int64) - penalties.astype(np.int64)
+
+    def votes(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int) -> Integers:
+        """Train a teacher on each of some disjoint parts of the rows, and count what they say of each input."""
+        backend, rows = self.rows("voting"), len(next(iter(inputs.values())))
+
+        def cast() -> Integers:
+            chunk, part = self._encoded(backend, lambda batch: self._parts(batch, parts))
+            votes = np.zeros((rows, classes), np.int64)
+            for number in range(parts):
+                ballot = teacher({name: values[part == number] for name, values in chunk.items()})(inputs)
+                ballot = np.clip(np.asarray(ballot).astype(np.int64), 0, classes - 1)
+                votes[np.arange(rows), ballot.reshape(rows)] += 1
+            return votes
+
+        return guarded("teacher", cast)
+
+    def rows(self, purpose: str) -> RowBackend:
+        """Return the engine, if it can hand over rows.
+
+        Raises:
+            SettingError: It only sums.
+        """
+        if not isinstance(self.backend, RowBackend):
+            raise SettingError(f"{purpose} needs rows, and this engine only sums; use another, or give a full schema")
+        return self.backend
+
+    def encoded(self) -> tuple[Chunk, int]:
+        """Return all rows, encoded, and how many there are."""
+        backend = self.rows("exposing")
+        chunk, ones = engine("exposing", lambda: self._encoded(backend, lambda batch: np.ones(batch.num_rows)))
+        return chunk, len(ones)
+
+    def _parts(self, batch: pa.RecordBatch, parts: int) -> NDArray[Any]:
+        """Return which part each row is in, by its own values as they were read: all rows of a person in the same."""
+        names = [self.unit.column] if self.unit.column else batch.schema.names
+        return row_hashes(batch.select(names), self.key) % np.uint64(parts)
+
+    def _encoded(
+        self, backend: RowBackend, beside: Callable[[pa.RecordBatch], NDArray[Any]]
+    ) -> tuple[Chunk, NDArray[Any]]:
+        """Return all rows, encoded batch by batch, and what else is worked out of each batch."""
+        empty = no_rows(backend.layout)
+        chunks, others = [codec.encode(empty, self.schema)], [beside(empty)]
+        for batch in backend.batches(backend.layout.names):
+            chunks.append(codec.encode(batch, self.schema))
+            others.append(beside(batch))
+        joined = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+        return joined, np.concatenate(others)
+
+    def __repr__(self) -> str:
+        return f"Interior({len(self.backend.layout)} columns)"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: rows leave by the door only."""
+        raise TypeError("a private table cannot be copied or pickled; open the table again where you need it")
+
+
+def _itself(rows: Rows) -> Rows:
+    return rows

@@ -1,0 +1,103 @@
+"""Exact sums of whole-number vectors that a row's cells are looked up as: the one argument behind three queries.
+
+A row is looked up, not computed: its cells have whole-number entries, and what follows is exact in a double or an
+int64. So what a row adds depends on this row alone, to the last bit, and sums are the same however rows are cut.
+
+Proof: docs/proofs/lookup-sums.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.anonymize.query import Query, Rows, unmerged
+from threea.table.cells import AnyCells
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SHRINK = 1 - 2.0**-32
+"""Covers the roundings of a length computed in floating point, for up to 2**20 numbers."""
+MOST_NUMBERS = 1 << 20
+_BLOCK_NUMBERS = 1 << 22
+_MOST_BLOCK = 1 << 14
+
+
+class Contributions(Protocol):
+    """What a block of rows adds, each row a vector of whole numbers."""
+
+    @property
+    def norms_squared(self) -> Integers:
+        """The squared L2 norm of each row's vector, exactly."""
+        ...
+
+    def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
+        """Add the vectors of the rows admitted."""
+        ...
+
+
+class LookupSum(Query):
+    """A query whose rows are looked up and shortened by itself, in whole numbers.
+
+    Guarantees:
+        - Each row adds a vector of L2 norm at most ``l2 / step``: one that is longer adds nothing at all. The bound is
+          imposed on the whole numbers themselves, whatever shortened them.
+    """
+
+    __slots__ = ()
+    l1 = math.inf
+
+    @abstractmethod
+    def contributions(self, rows: Rows, step: float) -> Iterator[Contributions]:
+        """Yield what the rows add, block by block, in grid steps."""
+
+    def total(self, rows: Rows, step: float) -> Integers:
+        """Return the sum over the rows, flat, in grid steps."""
+        sums = np.zeros(self.shape, np.int64)
+        longest_squared = math.floor((Fraction(self.l2) / Fraction(step)) ** 2)
+        for block in self.contributions(rows, step):
+            block.add(sums, block.norms_squared <= longest_squared)
+        return sums.ravel()
+
+
+def keys_of(*cells: AnyCells) -> tuple[Hashable, ...]:
+    """Return what a query of these cells takes from the cache."""
+    return tuple(dict.fromkeys(unmerged(part) for part in cells))
+
+
+def blocks(rows: int, width: int) -> Iterator[slice]:
+    """Cut rows into blocks that fit in memory."""
+    height = min(_MOST_BLOCK, max(1, _BLOCK_NUMBERS // width))
+    for start in range(0, rows, height):
+        yield slice(start, min(start + height, rows))
+
+
+def lengths_of(vectors: Floats) -> Floats:
+    """Return the rows' L2 norms. Row by row in memory, or a last bit would depend on how many rows there are."""
+    vectors = np.ascontiguousarray(vectors)
+    lengths: Floats = np.sqrt((vectors * vectors).sum(axis=1))
+    return lengths
+
+
+def shortened(vectors: Floats, lengths: Floats, radius: float, longest: float) -> Floats:
+    """Scale rows so that one as long as the radius becomes `longest` long, shorten longer ones to that, and round.
+
+    Rounding moves a vector by at most half the square root of its width, which is taken off first.
+    """
+    target = max(longest - math.sqrt(vectors.shape[1]) / 2, 0.0) * SHRINK
+    whole: Floats = np.rint(vectors * (target / np.maximum(lengths, radius))[:, None])
+    return whole
+
+
+def squared(vectors: Floats) -> Integers:
+    """Return the rows' squared norms as exact integers; the vectors are whole."""
+    whole = vectors.astype(np.int64)
+    norms: Integers = np.einsum("ij,ij->i", whole, whole)
+    return norms
