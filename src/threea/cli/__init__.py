@@ -9,16 +9,12 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from threea.cli import measuring as cli_evaluate
-from threea.cli import terminal
+from threea.cli import measuring, release, terminal
 from threea.errors import SettingError, ThreeaError
-
-if TYPE_CHECKING:
-    from threea.framework import Recipe
 
 app = typer.Typer(
     add_completion=False,
@@ -59,28 +55,7 @@ def main() -> None:
     sys.exit(code)
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="A new folder for the release.")] = Path("threea-demo"),
-) -> None:
-    """Run the whole job on an embedded table of simulated hospital stays."""
-    from threea import hospital
-    from threea.publish import check_folder
-
-    check_folder(out)
-    terminal.say("Simulated hospital stays: made by code, no real person behind any row.")
-    _release(
-        hospital.stays(),
-        out=out,
-        schema=hospital.schema(),
-        epsilon=1.0,
-        dataset="simulated hospital stays",
-        unit="patient_id",
-        max_rows_per_unit=3,
-    )
-    terminal.say(
-        "Next, your own table: threea schema DATA --target COL, then threea release DATA --schema schema.toml ..."
-    )
+release.register(app)
 
 
 @app.command()
@@ -102,68 +77,6 @@ def schema(
         out.unlink(missing_ok=True)
         raise SettingError(f"out ({out}) cannot be written: {error.strerror}; choose another place") from None
     terminal.say(f"{out}: a draft. Replace what was read from the rows by what is public, then set confirmed = true.")
-
-
-@app.command()
-def release(
-    data: Data,
-    out: Annotated[Path, typer.Option(help="A new or empty folder for the release.")],
-    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Bound on the privacy loss, > 0.")],
-    delta: Annotated[str, typer.Option(metavar="NUMBER", help="Probability with which the bound may fail.")] = "1e-6",
-    schema: Annotated[Path | None, typer.Option(help="The table's public description.")] = None,
-    confirm_schema: Annotated[bool, typer.Option("--confirm-schema", help="I say that the schema is public.")] = False,
-    target: Annotated[
-        str | None, typer.Option(help="The column to predict; without a schema, the rest is found.")
-    ] = None,
-    adjacency: Annotated[str, typer.Option(help="add-remove or replace.")] = "add-remove",
-    unit: Annotated[str | None, typer.Option(help="The column that names a person to protect.")] = None,
-    max_rows_per_unit: Annotated[int, typer.Option(help="How many rows of one person count.")] = 1,
-    recipe: Annotated[
-        str | None, typer.Option(help="See `threea recipes`; picked by the columns if not given.")
-    ] = None,
-    set: Annotated[list[str] | None, typer.Option("--set", help="A recipe's setting, key=value.")] = None,
-    rows: Annotated[
-        int | None, typer.Option(help="How many synthetic rows, for free; by default the noisy count.")
-    ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="Where spending is written down.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Your name for the rows, in the ledger.")] = None,
-    cap: Annotated[float | None, typer.Option(help="What all releases of the dataset may cost together.")] = None,
-    accept_unproven: Annotated[bool, typer.Option("--accept-unproven", help="Allow methods without a proof.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Seeds sampling, never noise.")] = None,
-    format: Annotated[str, typer.Option(help="parquet or csv.")] = "parquet",
-) -> None:
-    """Make a synthetic training set: rows, certificate, report and schema in a new folder."""
-    from threea.table.schema import Schema
-
-    if schema is None and target is None:
-        raise SettingError(
-            "either --schema or --target must be given; make a draft with `threea schema DATA --target COL`"
-        )
-    if cap is not None and ledger is None:
-        raise SettingError("--cap needs a --ledger to remember what was spent; name a file")
-    described = None if schema is None else Schema.load(schema)
-    if described is not None and confirm_schema:
-        described = described.confirm()
-    _release(
-        data,
-        out=out,
-        form=format,
-        epsilon=terminal.number("epsilon", epsilon),
-        delta=terminal.number("delta", delta),
-        schema=described,
-        target=target,
-        adjacency=adjacency,
-        recipe=recipe,
-        settings=_settings(set or []),
-        rows=rows,
-        seed=seed,
-        ledger=ledger,
-        dataset=dataset or data.absolute().name.split(".")[0],
-        cap=cap,
-        unit=unit,
-        max_rows_per_unit=max_rows_per_unit,
-        accept_unproven=accept_unproven,
-    )
 
 
 @app.command()
@@ -216,99 +129,4 @@ def recipes() -> None:
     terminal.table(["recipe", "guarantee", "what it does", "settings"], rows)
 
 
-cli_evaluate.register(app)
-
-
-def _release(
-    data: Any,
-    *,
-    out: Path,
-    form: str = "parquet",
-    epsilon: float,
-    delta: float = 1e-6,
-    adjacency: str = "add-remove",
-    recipe: str | None = None,
-    settings: dict[str, str] | None = None,
-    rows: int | None = None,
-    seed: int | None = None,
-    **opening: Any,
-) -> None:
-    """Check everything that needs no rows, open the table, show the plan, spend, write."""
-    from threea.anonymize.open_table import open_table
-    from threea.budget import Budget
-    from threea.publish import check_folder, check_format, write
-
-    check_folder(out)
-    check_format(form)
-    budget = Budget(epsilon, delta, adjacency)  # type: ignore[arg-type]
-    asked = _asked(recipe, settings or {})
-    asked.check_rows(rows)
-    with terminal.progress("Opening the table"):
-        table = open_table(data, budget=budget, **opening)
-        chosen, reason = asked.chosen(table.schema)
-        plan = chosen.plan(table)
-    if chosen is not asked:
-        terminal.say(f"Recipe {chosen.name}, picked by {asked.name}: {reason}.")
-    if opening.get("ledger") is None:
-        terminal.say("No --ledger given: this spending is in the certificate, but no cap will remember it.")
-    _show_plan(chosen.name, plan, _expected(data))
-    with terminal.progress("Asking through the door"):
-        made = chosen.run(table, rows=rows, seed=seed, plan=plan)
-    with terminal.progress("Writing synthetic rows", total=made.rows) as advance:
-        files = write(made, out, form, advance)
-    terminal.say(
-        f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows at epsilon {epsilon:g}, delta {delta:g}. Files:"
-    )
-    for file in files:
-        terminal.say(f"  {file}")
-
-
-def _asked(name: str | None, settings: dict[str, str]) -> Recipe:
-    """Make the recipe asked for; settings belong to a recipe, so one must be named for them."""
-    import dataclasses
-
-    from threea.recipes import DEFAULT, RECIPES
-    from threea.session import make_recipe
-
-    if name in (None, DEFAULT) and settings:
-        key = next(iter(settings))
-        known = {each: [field.name for field in dataclasses.fields(recipe)] for each, recipe in RECIPES.items()}
-        others = [each for each in known if each != DEFAULT]
-        example = next((each for each in others if key in known[each]), others[0])
-        raise SettingError(f"setting ({key}) is unknown to {DEFAULT}; name a recipe with --recipe, e.g. {example}")
-    return make_recipe(name or DEFAULT, settings)
-
-
-def _show_plan(recipe: str, plan: Any, expected: str) -> None:
-    budget = plan.budget
-    terminal.say(
-        f"Plan of {recipe}: epsilon {budget.epsilon:g}, delta {budget.delta:g}, {budget.adjacency}; {expected}."
-    )
-    rows = [
-        [
-            line.name,
-            f"{100 * line.share:.0f}%",
-            type(line.event).__name__,
-            "" if line.count == 1 else f"{line.count} times",
-        ]
-        for line in plan.lines
-    ]
-    terminal.table(["question", "share of budget", "event", ""], rows)
-
-
-def _expected(data: Any) -> str:
-    """Say how long it may take, from the size of the file alone."""
-    if not isinstance(data, Path):
-        return "a few seconds"
-    files = [data] if data.is_file() else list(data.rglob("*.parquet"))
-    # A release reads about 5 MB of Parquet a second (benchmarks/results/scale.json); CSV holds as many rows in more.
-    speed = {".parquet": 5e6, ".pq": 5e6}.get(files[0].suffix if files else "", 25e6)
-    seconds = sum(file.stat().st_size for file in files) / speed
-    return "a few seconds" if seconds < 10 else f"about {max(round(seconds / 60), 1)} min"
-
-
-def _settings(pairs: list[str]) -> dict[str, str]:
-    for pair in pairs:
-        if "=" not in pair:
-            raise SettingError(f"--set ({pair}) must be key=value")
-    return dict(pair.split("=", 1) for pair in pairs)
+measuring.register(app)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,6 +43,13 @@ def table(head: list[str], rows: list[list[str]]) -> None:
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200).print(table)
 
 
+def stages(advance: Any) -> Callable[[str, int, int], None] | None:
+    """Return what shows the stages of a release on a progress line."""
+    if advance is None:
+        return None
+    return lambda stage, done, of: advance(done, description=f"Asking the private table: {stage}", total=of)
+
+
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Any]:
     """Show progress on a terminal; be quiet elsewhere."""
@@ -55,4 +62,4 @@ def progress(what: str, total: int | None = None) -> Iterator[Any]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total)
-        yield lambda done: progress.update(task, completed=done)
+        yield lambda done, **more: progress.update(task, completed=done, **more)

@@ -31,7 +31,7 @@ OPEN_COLUMNS = 24
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A line of the plan as a piece of the budget's bar."""
+    """A line of what was spent as a piece of the budget's bar."""
 
     number: int
     line: Line
@@ -71,7 +71,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         target=target,
         open_features=features[:OPEN_COLUMNS],
         folded_features=features[OPEN_COLUMNS:],
-        segments=[Segment(position, line) for position, line in enumerate(release.plan.lines, start=1)],
+        segments=[Segment(position, line) for position, line in enumerate(release.spent, start=1)],
         trees=trees,
         most_edges=MOST,
         teachers=teachers,
@@ -81,7 +81,8 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         private_rows=release.model.rows,
         stands=words.stands(certificate),
         banner=words.banner(certificate),
-        badge=words.BADGES[certificate.guarantee],
+        badge=words.badge(certificate),
+        weakness=words.weakness(certificate.epsilon, certificate.delta),
         meaning=words.meaning(certificate),
         guess=words.best_guess(certificate.epsilon, certificate.delta),
         caveats=words.caveats(certificate),

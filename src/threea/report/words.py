@@ -112,6 +112,25 @@ def best_guess(epsilon: float, delta: float) -> float:
     return min(1.0, 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700.0))))
 
 
+WEAK_EPSILON, WEAK_DELTA = 10.0, 1e-3
+"""Beyond these a guarantee holds and says little: chosen, as the field's usual advice."""
+
+
+def weakness(epsilon: float, delta: float) -> str:
+    """Say in a sentence why a proven guarantee says little; nothing if it says enough.
+
+    Example:
+        >>> weakness(1.0, 1e-6), weakness(50.0, 1e-6)
+        ('', 'epsilon 50 is above 10: who guesses if someone is in the table may be right up to 100% of the time.')
+    """
+    reasons = [f"epsilon {number(epsilon)} is above {WEAK_EPSILON:g}"] if epsilon > WEAK_EPSILON else []
+    reasons += [f"delta {number(delta)} is above {WEAK_DELTA:g}"] if delta > WEAK_DELTA else []
+    if not reasons:
+        return ""
+    guess = percent(best_guess(epsilon, delta)) if best_guess(epsilon, delta) < 0.9995 else "100%"
+    return f"{' and '.join(reasons)}: who guesses if someone is in the table may be right up to {guess} of the time."
+
+
 def event(happened: Event) -> str:
     """Say what an event was."""
     match happened:
@@ -145,7 +164,7 @@ def stands(certificate: Certificate) -> bool:
 
 def meaning(certificate: Certificate) -> list[str]:
     """Say what epsilon and delta mean, exactly and without formulas."""
-    by_row, replaced = certificate.unit == "row", certificate.adjacency == Adjacency.REPLACE
+    by_row, replaced = certificate.unit_column is None, certificate.adjacency == Adjacency.REPLACE
     unit = "one row is" if by_row else f"{shown(certificate.unit, LONG)}, are"
     change = "replaced by any other" if replaced else "taken out of the private table, or put in"
     certain = "a certain row" if by_row else "a certain person"
@@ -208,6 +227,13 @@ def rebalanced_note(classes: Sequence[ClassShare]) -> str:
     return "\n".join(lines)
 
 
+def badge(certificate: Certificate) -> str:
+    """Return what the page's badge says, graded by what the guarantee means."""
+    if certificate.guarantee is Guarantee.PROVEN and weakness(certificate.epsilon, certificate.delta):
+        return "Proven, but weak"
+    return BADGES[certificate.guarantee]
+
+
 BADGES = {
     Guarantee.PROVEN: "Proven",
     Guarantee.CLAIMED: "Claimed, not proven",
@@ -238,7 +264,7 @@ def caveats(certificate: Certificate) -> list[tuple[str, str]]:
     if not stands(certificate) and certificate.guarantee is not Guarantee.CLAIMED:
         return [("Anything.", "Nothing bounds what this release reveals about anyone in the private table.")]
     found = [("The description of the table.", ORIGINS[Origin(certificate.schema_origin)][1])]
-    if certificate.unit == "row":
+    if certificate.unit_column is None:
         found.append(
             (
                 "Several rows of one person.",
@@ -248,6 +274,8 @@ def caveats(certificate: Certificate) -> list[tuple[str, str]]:
         )
     if certificate.adjacency == Adjacency.REPLACE:
         found.append(("The number of rows.", "It is taken as public."))
+    if certificate.guarantee is Guarantee.PROVEN:
+        found += [("What others wrote.", f"{shown(text, LONG).capitalize()}.") for text in certificate.assumptions]
     return [
         *found,
         (

@@ -1,0 +1,79 @@
+"""The receipt: what a release will ask and cost, in words, before anything is spent. Made from public facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from threea.anonymize.accountant import Line
+from threea.anonymize.door import PrivateTable
+from threea.anonymize.plan import Plan
+from threea.budget import Adjacency
+from threea.certificate import Guarantee
+from threea.framework import Recipe
+from threea.report import words
+from threea.table.schema import Origin, Schema
+
+
+def receipt(recipe: Recipe, reason: str, table: PrivateTable, plan: Plan, rows: int | None, *, remembered: bool) -> str:
+    """Return the receipt as lines of text."""
+    budget, schema = plan.budget, table.schema
+    promise = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {budget.adjacency}"
+    head = [f"Recipe {recipe.name} for {task(schema)}: {promise}.", *_sentences(recipe, table, rows)]
+    if reason:
+        head.append(f"It was {reason}.")
+    if not remembered:
+        head.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
+    return "\n".join([*head, *_table(plan.lines)])
+
+
+def task(schema: Schema) -> str:
+    """Name the target and what is to be learned of it.
+
+    Example:
+        >>> from threea import hospital
+        >>> task(hospital.schema())
+        'died (2 classes)'
+    """
+    if schema.target is None:
+        return "no target"
+    target = schema[schema.target]
+    name = words.shown(target.name)
+    if target.kind.numeric:
+        return f"{name} (a number)"
+    if schema.origin is Origin.TYPES and not target.categories:
+        return f"{name} (classes, to be found)"
+    count = len(target.categories) + target.open_ended
+    return f"{name} ({count} class{'es' if count != 1 else ''})"
+
+
+def _sentences(recipe: Recipe, table: PrivateTable, rows: int | None) -> Iterator[str]:
+    budget, unit = table.budget, table.unit
+    if recipe.guarantee is not Guarantee.PROVEN:
+        yield f"Its guarantee is {recipe.guarantee}, not proven: see the assumptions in the certificate."
+    weak = words.weakness(budget.epsilon, budget.delta)
+    if weak:
+        yield f"Warning: {weak}"
+    if unit.column is None:
+        yield "Each row is protected by itself; if a person has several, name their column with --unit."
+    else:
+        count = f"{unit.max_rows} row{'s' if unit.max_rows != 1 else ''}"
+        more = "; for more, --max-rows-per-unit" if unit.max_rows == 1 else ""
+        yield f"Each {words.shown(unit.column)} is protected, of whose rows at most {count} count{more}."
+    if table.budget.adjacency is Adjacency.REPLACE:
+        yield "Under replace, the number of rows is taken as public."
+    if rows is None and not recipe.fixed:
+        yield "Synthetic rows: as many as the noisy count of private rows that count; for another number, --rows."
+
+
+def _table(lines: tuple[Line, ...]) -> list[str]:
+    """Set the plan's lines as a table."""
+    head = ("question", "share of budget", "event", "")
+    body = [(line.name, f"{100 * line.share:.0f}%", type(line.event).__name__, _times(line.count)) for line in lines]
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in (head, *body)
+    ]
+
+
+def _times(count: int) -> str:
+    return "" if count == 1 else f"{count} times"
