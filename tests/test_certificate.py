@@ -18,7 +18,8 @@ from threea.testing import SeededNoise
 def facts(**changed: Any) -> dict[str, Any]:
     return {
         "threea_version": "0", "recipe": "r", "settings": {"bins": 2}, "guarantee": Guarantee.PROVEN, "epsilon": 1.0,
-        "accounted_epsilon": 0.5, "delta": 1e-6, "adjacency": "add-remove", "unit": "row", "events": [],
+        "accounted_epsilon": 0.5, "delta": 1e-6, "adjacency": "add-remove", "unit": "row",
+        "unit_column": None, "max_rows_per_unit": 1,        "events": [], "arithmetic": "exact",
         "assumptions": [], "rows": 5, "schema_origin": "owner", "schema_sha256": "ab", "classes": None,
     } | changed  # fmt: skip
 
@@ -37,7 +38,6 @@ def test_json_says_what_the_certificate_says() -> None:
     certificate = Certificate(**facts())
     read = strictly(certificate.to_json())
     assert {key: read[key] for key in facts()} == facts()
-    assert read["arithmetic"] == "fixed-point int64, discrete noise"
     assert certificate.to_json().endswith("}\n")
 
 
@@ -76,6 +76,8 @@ def test_a_proven_release_states_its_budget_and_what_was_accounted(adjacency: st
     assert [event["name"] for event in read["events"]] == [line.name for line in release.plan.lines]
     assert (read["recipe"], read["settings"]) == ("labeltree", {"alpha": 0.0, "teacher": 0.5})
     assert (read["unit"], read["assumptions"], read["rows"]) == ("row", [], 10)
+    assert (read["unit_column"], read["max_rows_per_unit"]) == (None, 1)
+    assert read["arithmetic"] == "fixed-point int64, discrete noise"
     assert (read["schema_origin"], read["threea_version"]) == ("owner", threea.__version__)
 
 
@@ -83,7 +85,9 @@ def test_a_unit_is_named() -> None:
     release = threea.synthesize(
         hospital.stays(200), schema=hospital.schema(), epsilon=2.0, unit="patient_id", max_rows_per_unit=3, rows=10
     )
-    assert release.certificate().unit == "all rows of one patient_id, of which at most 3 count"
+    certificate = release.certificate()
+    assert certificate.unit == "all rows of one patient_id, of which at most 3 count"
+    assert (certificate.unit_column, certificate.max_rows_per_unit) == ("patient_id", 3)
 
 
 def test_a_discovered_schema_is_said_to_be() -> None:

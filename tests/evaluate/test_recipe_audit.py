@@ -20,9 +20,9 @@ from threea.anonymize.door import Exposed
 from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import SecureNoise
-from threea.anonymize.open_table import open_table
+from threea.anonymize.open_table import open_interior, open_table
 from threea.anonymize.plan import Plan
-from threea.anonymize.query import Answer, Count, Marginal
+from threea.anonymize.query import Answer, Count, Features, Marginal
 from threea.anonymize.selection import QualityScores, Values
 from threea.anonymize.spending import Spending
 from threea.approximate.histograms import HistogramModel, LabelHistograms
@@ -282,11 +282,11 @@ def test_independent_passes_with_the_real_noise():
 def audited(pair, noise, side, budget, key=b"0" * 32):
     """Return one side of a pair behind the door, and its tape."""
     tables = pair.tables(budget.adjacency)
-    opened = open_table(tables[side], budget=budget, schema=SCHEMA, noise=noise)
+    opened = open_interior(tables[side], budget=budget, schema=SCHEMA, noise=noise)
     ledger = Ledger()
     ledger.register("rows", lambda key: "rows")
     sides = Sides(tuple(open_backend(table)[0] for table in tables))
-    return AuditedTable.beside(opened, Spending(budget, ledger, "rows"), key, sides, Tape())
+    return AuditedTable(replace(opened, spending=Spending(budget, ledger, "rows"), key=key), sides, Tape())
 
 
 def ratios(pair, noise, side, event, ask, trials, adjacency=Adjacency.ADD_REMOVE):
@@ -329,17 +329,25 @@ def first_class(chunk):
     return lambda inputs: np.full(len(inputs["group"]), seen)
 
 
+@dataclass
+class Groups:
+    """A function of a row without a hash: which group it is in."""
+
+    count: int
+
+    def __call__(self, chunk):
+        return np.eye(self.count + 1)[chunk["group"]][:, : self.count]
+
+
+UNHASHABLE = Features(function=Groups(4), columns=("group",), shape=(4,), l2=1.0, nonnegative=True)
+
 ASKED = {
     "gaussian": (Gaussian(1.5), lambda table, charge: table.measure(Marginal((GROUP,)), charge)),
-    "gaussian without a hash": (Gaussian(1.5), lambda table, charge: table.measure(Unhashable((GROUP,)), charge)),
+    "gaussian without a hash": (Gaussian(1.5), lambda table, charge: table.measure(UNHASHABLE, charge)),
     "laplace": (Pure(1.0), lambda table, charge: table.measure(Marginal((GROUP,)), charge)),
     "select": (Pure(2.0), lambda table, charge: table.select(GAPS, charge)),
     "vote": (Gaussian(1.0), lambda table, charge: table.vote(first_class, {"group": np.zeros(3)}, 2, 2, charge)),
 }
-
-
-class Unhashable(Marginal):
-    __hash__ = None
 
 
 @pytest.mark.parametrize("kind", ASKED)

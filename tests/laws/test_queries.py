@@ -22,8 +22,9 @@ from nasty import QUERIES, ROWS, SCHEMA, arrow, charge, private
 from threea import anonymize
 from threea.anonymize.clipping import Norm, clipped_sum, step_of
 from threea.anonymize.events import Gaussian, Pure, Sampled
+from threea.anonymize.lookup_sums import LookupSum
 from threea.anonymize.noise import SMOOTHING, SecureNoise
-from threea.anonymize.query import Exact, Grouped, Marginal, Query, Rows, Stack
+from threea.anonymize.query import Grouped, Marginal, Query, Rows, Stack
 from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.backends.memory import MemoryBackend
 from threea.budget import Adjacency
@@ -196,7 +197,7 @@ def test_one_row_alone_is_within_the_bound(kind, data, row):
     assert sums.dtype == np.int64
     assert moved(np.zeros_like(sums), sums, norm) <= bound(query, norm) / Fraction(step) ** (1 if l1 else 2)
     parts = query.queries if isinstance(query, Stack) else (query,)
-    if query.nonnegative and not any(isinstance(part, Exact) for part in parts):
+    if query.nonnegative and not any(isinstance(part, LookupSum) for part in parts):
         assert sums.min() >= 0
 
 
@@ -257,7 +258,9 @@ def has_l1(query):
     return math.isfinite(query.l1)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in QUERIES if not issubclass(kind, Exact)], ids=lambda k: k.__name__)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in QUERIES if not issubclass(kind, LookupSum)], ids=lambda k: k.__name__
+)
 @LAW
 @given(data=st.data(), epsilon=st.floats(1e-3, 1e2), max_rows=st.sampled_from([None, 1, 3]))
 def test_laplace_noise_is_as_wide_as_the_event_says(kind, data, epsilon, max_rows):

@@ -292,8 +292,11 @@ def certifies_what_was_accounted(recipe: Recipe) -> None:
         release = run(recipe, PLAIN, known=known, unit="person", max_rows_per_unit=2)
         certificate, chosen = release.certificate(), recipe.chosen(PLAIN.schema)[0]
         hold(certificate.guarantee is release.guarantee is Guarantee.PROVEN, f"guarantee is {certificate.guarantee}")
-        stated = (certificate.epsilon, certificate.delta, certificate.rows, certificate.assumptions)
+        taken = [each for each in certificate.assumptions if "is not part of threea" not in each]
+        stated = (certificate.epsilon, certificate.delta, certificate.rows, taken)
         hold(stated == (1.0, 1e-6, release.rows, []), f"the certificate states {stated}")
+        ours = type(chosen).__module__.startswith("threea.")
+        hold(ours <= (taken == certificate.assumptions), "a recipe of threea's own is said not to be")
         hold(0.98 < certificate.accounted_epsilon <= 1.0, f"epsilon 1 was given, {certificate.accounted_epsilon} used")
         named = (certificate.recipe, certificate.settings)
         hold(named == (chosen.name, dataclasses.asdict(chosen)), f"the certificate names another recipe: {named}")
