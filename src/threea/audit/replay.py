@@ -1,0 +1,405 @@
+"""Exact replay: what every question could change by, recomputed on neighbouring tables, against what it was priced at.
+
+A recipe is run once on a made-up table and its noisy answers are kept. Then it is run again on each neighbour, and
+every draw of noise returns the answer of the first run: so the recipe asks the same questions, and beneath each lies
+another exact sum. The difference of the two sums is what one unit can do to this question, to the last bit; the noise
+that was charged for says what it may do. No chance is involved, so a fault is caught the first time.
+
+For made-up tables only: it looks at exact sums.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea.anonymize.chunk_sum import ChunkSum
+from threea.anonymize.clipping import Norm
+from threea.anonymize.door import PrivateTable
+from threea.anonymize.events import Event, Gaussian, PartitionSelection, Pure, Sampled
+from threea.anonymize.ledger import Ledger
+from threea.anonymize.noise import Integers
+from threea.anonymize.open_table import open_interior
+from threea.anonymize.plan import Charge
+from threea.anonymize.spending import Spending, Unit
+from threea.audit.neighbours import LAYOUT, PERSON, SCHEMA, corners, neighbours, table
+from threea.budget import Adjacency, Budget
+from threea.framework import Recipe
+
+SLACK = 1e-9
+"""Roundings of the ratio itself."""
+_MAX_ROWS = 2
+_CANDIDATES = 150
+_HIDDEN = -(1 << 62)
+_Kind = Literal["gaussian", "laplace", "counts", "choose"]
+_Answer = TypeVar("_Answer", Integers, int)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One draw of noise: who paid for it, and the exact numbers beneath it.
+
+    Args:
+        charge: Which of the run's charges paid, counted from 0.
+        line: The plan's line.
+        event: What was paid.
+        kind: How noise is drawn.
+        exact: The numbers, in grid steps.
+        scale: Of the noise, in grid steps.
+        values: For counts of values that nobody listed, the values.
+        answer: What came out.
+    """
+
+    charge: int
+    line: str
+    event: Event
+    kind: _Kind
+    exact: Integers
+    scale: float
+    values: tuple[str, ...]
+    answer: Any
+
+
+class WatchedSpending(Spending):
+    """Takes payment as ever, and keeps what was presented."""
+
+    def __init__(self, budget: Budget, ledger: Ledger, dataset: str) -> None:
+        super().__init__(budget, ledger, dataset)
+        self.presented: list[Charge] = []
+
+    def pay(self, charge: Charge) -> None:
+        """Take payment."""
+        super().pay(charge)
+        self.presented.append(charge)
+
+
+class Recorder:
+    """Noise that writes down what it was asked to hide, and answers as a first run did, if there was one.
+
+    Args:
+        spending: Who took payment.
+        first: The draws of a first run, whose answers are held fixed.
+    """
+
+    secure = False
+    arithmetic = "noise for an audit"
+
+    def __init__(self, spending: WatchedSpending, first: Sequence[Draw] = ()) -> None:
+        self._spending, self._first, self.draws = spending, first, list[Draw]()
+        self._rng = np.random.default_rng(0)
+
+    def gaussian(self, sums: Integers, scale: float) -> Integers:
+        """Add seeded noise, or answer as before."""
+        return self._drawn("gaussian", sums, scale, lambda: sums + _whole(self._rng.normal(0, scale, sums.shape)))
+
+    def laplace(self, sums: Integers, scale: float) -> Integers:
+        """Add seeded noise, or answer as before."""
+        return self._drawn("laplace", sums, scale, lambda: sums + _whole(self._rng.laplace(0, scale, sums.shape)))
+
+    def choose(self, scores: Integers, scale: float) -> int:
+        """Choose by seeded chance, or as before."""
+        chosen = self._drawn(
+            "choose", scores, scale, lambda: int(np.argmax(scores + self._rng.gumbel(0, scale, scores.shape)))
+        )
+        return int(chosen)
+
+    def counts(self, values: Sequence[str], counts: Integers, scale: float) -> Integers:
+        """Add seeded noise, or answer as before to values that were known before, and hide the others."""
+        before = self._before()
+        known = dict(zip(before.values, before.answer, strict=True)) if before and before.kind == "counts" else {}
+        fixed = np.array([known.get(value, _HIDDEN) for value in values], np.int64)
+        fresh = counts + _whole(self._rng.normal(0, scale, counts.shape))
+        return self._note("counts", counts, scale, fixed if before else fresh, tuple(values))
+
+    def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
+        """Draw every unit into every sample: the worst case for what one can change."""
+        return np.ones(size, np.bool_)
+
+    def generator(self) -> np.random.Generator:
+        """Return one for methods without a proof, which cannot be replayed."""
+        return np.random.default_rng(0)
+
+    def _before(self) -> Draw | None:
+        return self._first[len(self.draws)] if len(self.draws) < len(self._first) else None
+
+    def _drawn(self, kind: _Kind, exact: Integers, scale: float, fresh: Callable[[], _Answer]) -> _Answer:
+        before = self._before()
+        same = before is not None and before.kind == kind and before.exact.shape == exact.shape
+        return self._note(kind, exact, scale, before.answer if before is not None and same else fresh())
+
+    def _note(
+        self, kind: _Kind, exact: Integers, scale: float, answer: _Answer, values: tuple[str, ...] = ()
+    ) -> _Answer:
+        charge = self._spending.presented[-1]
+        number = len(self._spending.presented) - 1
+        self.draws.append(Draw(number, charge.name, charge.event, kind, exact, scale, values, answer))
+        return answer
+
+
+def _whole(noise: NDArray[np.float64]) -> Integers:
+    return np.round(noise).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Under what a recipe is replayed.
+
+    Args:
+        adjacency: Which tables are neighbours.
+        by_person: Whether the unit is a person of at most two rows.
+        known: Whether the schema is known, or is found from the same budget.
+        engine: How the rows are held: ``memory``, ``parquet``, ``csv``, or ``sums`` for one that only sums.
+    """
+
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    by_person: bool = False
+    known: bool = True
+    engine: str = "memory"
+
+    def __str__(self) -> str:
+        unit = "persons" if self.by_person else "rows"
+        return f"{self.adjacency}, {unit}, {'schema' if self.known else 'discovery'}, {self.engine}"
+
+
+@dataclass(slots=True)
+class Question:
+    """What is known of one line of a plan: its price is 1, and so much of it one unit was seen to use.
+
+    Args:
+        line: The plan's line.
+        event: What it charges.
+        worst: The largest change found, as a share of what was paid for.
+        where: On which neighbour.
+        tightest: The largest change of any row found, neighbours of the table or not.
+    """
+
+    line: str
+    event: str
+    worst: float = 0.0
+    where: str = ""
+    tightest: float = 0.0
+
+    def see(self, ratio: float, where: str) -> None:
+        """Take in one more change."""
+        if ratio > self.worst:
+            self.worst, self.where = ratio, where
+        self.tightest = max(self.tightest, ratio)
+
+    @property
+    def over(self) -> bool:
+        """Whether one unit can change more than was paid for."""
+        return self.worst > 1 + SLACK
+
+
+def settings(thorough: bool = True) -> Iterator[Setting]:
+    """Yield what to replay a recipe under: all of it, or the few that differ most."""
+    if not thorough:
+        yield Setting()
+        yield Setting(adjacency=Adjacency.REPLACE, by_person=True, known=False, engine="csv")
+        return
+    for adjacency in Adjacency:
+        for by_person in (False, True):
+            yield from (Setting(adjacency=adjacency, by_person=by_person, known=known) for known in (True, False))
+    yield Setting(engine="parquet", by_person=True)
+    yield Setting(engine="csv", known=False, adjacency=Adjacency.REPLACE)
+
+
+def replay(
+    recipe: Recipe,
+    *,
+    budget: Budget | None = None,
+    among: Sequence[Setting] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Question]:
+    """Replay a proven recipe on neighbouring tables.
+
+    Guarantees:
+        - What it reports of a question was computed exactly; nothing about it is left to chance.
+
+    Args:
+        recipe: What to replay.
+        budget: Epsilon and delta of each run; 1 and 1e-6 by default.
+        among: Under what; thoroughly by default.
+        progress: Told how many settings are done, and of how many.
+
+    Returns:
+        Every line that was charged, with the worst change found.
+    """
+    found: dict[str, Question] = {}
+    chosen = list(settings() if among is None else among)
+    for done, setting in enumerate(chosen):
+        stated = replace(budget or Budget(1.0), adjacency=setting.adjacency)
+        with tempfile.TemporaryDirectory() as folder:
+            _replay(recipe, stated, setting, Path(folder), found)
+        if progress:
+            progress(done + 1, len(chosen))
+    return list(found.values())
+
+
+def _replay(recipe: Recipe, budget: Budget, setting: Setting, folder: Path, found: dict[str, Question]) -> None:
+    base = table()
+    first = _run(recipe, budget, setting, base, folder / "base")
+    for draw in first:
+        found.setdefault(draw.line, Question(draw.line, type(draw.event).__name__))
+    for number, neighbour in enumerate(neighbours(base, setting.adjacency, by_person=setting.by_person)):
+        draws = _run(recipe, budget, setting, neighbour.rows, folder / str(number), first)
+        where = f"{neighbour.name} ({setting})"
+        for line, ratio in changes(first, draws, setting).items():
+            found.setdefault(line, Question(line, "")).see(ratio, where)
+    if setting.known and not setting.by_person and setting.engine == "memory":
+        for line, ratio in tightness(recipe, budget, base, first).items():
+            found[line].tightest = max(found[line].tightest, ratio)
+
+
+def _run(
+    recipe: Recipe, budget: Budget, setting: Setting, rows: pa.Table, path: Path, first: Sequence[Draw] = ()
+) -> list[Draw]:
+    """Run a recipe once; return its draws of noise."""
+    unit = Unit(PERSON, _MAX_ROWS) if setting.by_person else Unit()
+    options: dict[str, Any] = {"schema": SCHEMA} if setting.known else {"target": SCHEMA.target}
+    spending = _spending(budget)
+    recorder = Recorder(spending, first)
+    interior = open_interior(_held(rows, setting.engine, path), budget=budget, unit=unit, noise=recorder, **options)
+    recipe.run(PrivateTable(replace(interior, spending=spending)))
+    return recorder.draws
+
+
+def _spending(budget: Budget) -> WatchedSpending:
+    ledger = Ledger()
+    ledger.register("rows", lambda key: "rows")
+    return WatchedSpending(budget, ledger, "rows")
+
+
+def _held(rows: pa.Table, engine: str, path: Path) -> Any:
+    if engine == "memory":
+        return rows
+    target = path.with_suffix(f".{engine}")
+    if engine == "csv":
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(rows, target)
+    else:
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(rows, target)
+    return target
+
+
+def changes(first: Sequence[Draw], second: Sequence[Draw], setting: Setting) -> Mapping[str, float]:
+    """Return for each line by how much of its price the exact numbers beneath its noise differ, at worst.
+
+    A question that is asked on one table and not on the other, or is of another size or scale there, differs without
+    bound: what was asked must follow from answers alone.
+    """
+    worst: dict[str, float] = defaultdict(float)
+    parts: dict[tuple[int, str, Event], list[tuple[Draw, Draw]]] = defaultdict(list)
+    for one, other in zip(first, second, strict=False):
+        if (one.charge, one.line, one.event, one.kind, one.scale) != (
+            other.charge, other.line, other.event, other.kind, other.scale,
+        ) or (one.kind != "counts" and one.exact.shape != other.exact.shape):  # fmt: skip
+            worst[one.line] = math.inf
+            return worst
+        parts[one.charge, one.line, one.event].append((one, other))
+    for draw in (*first[len(second) :], *second[len(first) :]):
+        worst[draw.line] = math.inf
+    for (_, line, event), pairs in parts.items():
+        worst[line] = max(worst[line], _ratio(event, pairs, setting))
+    return worst
+
+
+def _ratio(event: Event, pairs: Sequence[tuple[Draw, Draw]], setting: Setting) -> float:
+    """Return by how much of one charge all that was drawn for it differs."""
+    if isinstance(event, Pure):
+        return math.fsum(_pure(event, one, other) for one, other in pairs)
+    assert isinstance(event, Gaussian | Sampled | PartitionSelection)
+    # Under replace a sample's accountant knows the pair; one unit's bound may be left and another's reached.
+    apart = 2.0 if isinstance(event, Sampled) and setting.adjacency is Adjacency.REPLACE else 1.0
+    squares, hidden = 0.0, 0.0
+    for one, other in pairs:
+        if one.kind == "counts":
+            differences, unseen = _aligned(one, other, len(pairs), setting)
+            hidden = max(hidden, unseen)
+        else:
+            differences = (one.exact - other.exact).astype(np.float64)
+        squares += float((differences**2).sum()) * (event.noise_multiplier / one.scale / apart) ** 2
+    return max(math.sqrt(squares), hidden)
+
+
+def _pure(event: Pure, one: Draw, other: Draw) -> float:
+    differences = np.abs((one.exact - other.exact).astype(np.float64))
+    if one.kind == "choose":
+        return float(differences.max(initial=0.0)) * 2 / (one.scale * event.epsilon)
+    return float(differences.sum()) * event.epsilon / one.scale
+
+
+def _aligned(one: Draw, other: Draw, columns: int, setting: Setting) -> tuple[NDArray[np.float64], float]:
+    """Compare counts of the values that both tables know; of the others, say how near they come to twice the bound.
+
+    A value that only one table knows is held by so few on the other that it was dropped there unseen. So it may have
+    at most a unit's rows more than those on this one, which the threshold is made for
+    (docs/proofs/partition-selection.md).
+    """
+    left, right = dict(zip(one.values, one.exact, strict=True)), dict(zip(other.values, other.exact, strict=True))
+    both = sorted(left.keys() & right.keys())
+    alone = [int(left.get(value, 0) + right.get(value, 0)) for value in left.keys() ^ right.keys()]
+    bound = _MAX_ROWS if setting.by_person else 1
+    replaced = setting.adjacency is Adjacency.REPLACE
+    assert isinstance(one.event, PartitionSelection)
+    spread = math.sqrt(columns) * bound * (math.sqrt(2) if replaced else 1.0)
+    step = one.event.noise_multiplier * spread / one.scale
+    differences = np.array([float(left[value]) - float(right[value]) for value in both])
+    return differences, max(alone, default=0) * step / (2 * bound)
+
+
+class _Sums:
+    """An engine that only sums, and keeps the functions it was sent."""
+
+    def __init__(self, rows: pa.Table, spending: WatchedSpending) -> None:
+        self._rows, self._spending, self.layout = rows, spending, rows.schema
+        self.sent: list[tuple[Charge, ChunkSum]] = []
+
+    def sum(self, function: Any, columns: Sequence[str]) -> Integers:
+        """Add up one batch."""
+        if isinstance(function, ChunkSum) and self._spending.presented:
+            self.sent.append((self._spending.presented[-1], function))
+        total: Integers = function(self._rows.combine_chunks().to_batches()[0])
+        return total
+
+
+def tightness(recipe: Recipe, budget: Budget, base: pa.Table, first: Sequence[Draw]) -> Mapping[str, float]:
+    """Return for each line how much of its price some row, or pair of rows, uses: prices must not be too high."""
+    spending = _spending(budget)
+    engine = _Sums(base, spending)
+    interior = open_interior(engine, budget=budget, schema=SCHEMA, noise=Recorder(spending, first))
+    recipe.run(PrivateTable(replace(interior, spending=spending)))
+    candidates = corners(_CANDIDATES)
+    tight: dict[str, float] = defaultdict(float)
+    seen = set[tuple[str, int]]()
+    for charge, function in engine.sent:
+        if isinstance(charge.event, Pure) and function.step == 1.0:
+            continue  # quality scores: the neighbours themselves reach their price
+        if (charge.name, id(function.query)) not in seen:
+            seen.add((charge.name, id(function.query)))
+            tight[charge.name] = max(tight[charge.name], _reached(function, charge.event, candidates, budget))
+    return tight
+
+
+def _reached(function: ChunkSum, event: Event, candidates: pa.Table, budget: Budget) -> float:
+    batches = candidates.select([*function.query.columns] or LAYOUT.names[:1]).to_batches(max_chunksize=1)
+    rows = np.array([function(batch)[:-1] for batch in batches]).astype(np.float64)
+    order = 1 if function.norm is Norm.L1 else 2
+    bound = function.norm.bound(function.query) / function.step
+    if budget.adjacency is Adjacency.ADD_REMOVE or isinstance(event, Sampled):
+        return float(np.linalg.norm(rows, order, axis=1).max()) / bound
+    longest = rows[np.argsort(-np.linalg.norm(rows, order, axis=1))[:40]]
+    apart = 2.0 if order == 1 or not function.query.nonnegative else math.sqrt(2)
+    return max(float(np.linalg.norm(longest - row, order, axis=1).max()) for row in longest) / (apart * bound)
