@@ -1,0 +1,218 @@
+"""Exact replay: no proven recipe changes more than it pays for, and every mutant is caught, without any chance."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from threea.anonymize import chunk_sum, door, lookup_sums, open_table
+from threea.anonymize.clipping import Norm, step_of
+from threea.anonymize.cluster_sums import ClusterSums, Scores
+from threea.anonymize.events import Gaussian, Pure
+from threea.anonymize.gradient import Gradient
+from threea.anonymize.noisy_sum import scale_of
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
+from threea.audit import replay as module
+from threea.audit.neighbours import SCHEMA, corners, neighbours, table
+from threea.audit.replay import Question, Setting, replay, settings
+from threea.backends.units import UnitBackend
+from threea.budget import Adjacency
+from threea.certificate import Guarantee
+from threea.recipes import RECIPES, Independent
+from threea.table.schema import Schema
+
+PROVEN = [name for name in RECIPES if name != "auto" and RECIPES[name]().guarantee is Guarantee.PROVEN]
+PLAIN = (Setting(),)
+
+
+def worst(questions: list[Question]) -> float:
+    return max(question.worst for question in questions)
+
+
+@pytest.mark.parametrize("name", PROVEN)
+def test_no_question_changes_by_more_than_its_price(name: str) -> None:
+    questions = replay(RECIPES[name](), among=list(settings(thorough=False)))
+    assert questions
+    for question in questions:
+        assert not question.over, f"{question.line} changes by {question.worst} of its price: {question.where}"
+
+
+@pytest.mark.parametrize("name", PROVEN)
+def test_prices_are_tight(name: str) -> None:
+    """Noise is not added for nothing: some row reaches all but 1% of what each question is priced at."""
+    for question in replay(RECIPES[name](), among=PLAIN):
+        assert question.tightest >= 0.99, f"{question.line} reaches {question.tightest} of its price"
+
+
+# Mutants, each caught the first time.
+
+
+def test_noise_for_half_the_bound_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def halved(*arguments: Any) -> tuple[float, float]:
+        scale, stddev = scale_of(*arguments)
+        return scale / 2, stddev / 2
+
+    monkeypatch.setattr("threea.anonymize.noisy_sum.scale_of", halved)
+    assert worst(replay(Independent(), among=PLAIN)) == pytest.approx(2.0)
+
+
+def test_a_question_asked_twice_for_one_charge_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = door.noisy_sum
+
+    def twice(*arguments: Any) -> Any:
+        ask(*arguments)
+        return ask(*arguments)
+
+    monkeypatch.setattr(door, "noisy_sum", twice)
+    assert worst(replay(Independent(), among=PLAIN)) == pytest.approx(math.sqrt(2))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BoundsFromRows(Independent):
+    """Reads the largest amount off the rows, and cuts the column there."""
+
+    def run(self, table: Any, *arguments: Any, **options: Any) -> Any:
+        amounts = table._interior.encoded()[0]["amount"]
+        column = dataclasses.replace(table.schema["amount"], upper=1e-3 + float(np.nanmax(amounts)))
+        columns = tuple(column if each.name == "amount" else each for each in table.schema.columns)
+        return super().run(table.described(dataclasses.replace(table.schema, columns=columns)), *arguments, **options)
+
+
+def test_a_bound_read_from_the_rows_is_caught() -> None:
+    assert worst(replay(BoundsFromRows(), among=PLAIN)) > 1.5
+
+
+def test_rows_of_a_person_that_are_not_bounded_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        open_table, "UnitBackend", lambda backend, unit, most, key: UnitBackend(backend, unit, 10**9, key)
+    )
+    assert worst(replay(Independent(), among=[Setting(by_person=True)])) > 100
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AsksByRows(Independent):
+    """Asks with more bins where there are more rows."""
+
+    def run(self, table: Any, *arguments: Any, **options: Any) -> Any:
+        rows = table._interior.encoded()[1]
+        return Independent(bins=8 + rows % 2).run(table, *arguments, **options)
+
+
+def test_a_question_that_follows_rows_is_caught() -> None:
+    assert worst(replay(AsksByRows(), among=PLAIN)) == math.inf
+
+
+def test_the_bound_of_a_lookup_is_imposed_whatever_shortens_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that nothing shortened adds nothing, instead of too much."""
+    for home in ("gradient", "cluster_sums", "vectors"):
+        if hasattr(__import__(f"threea.anonymize.{home}", fromlist=["x"]), "shortened"):
+            monkeypatch.setattr(f"threea.anonymize.{home}.shortened", lambda vectors, *_: np.rint(vectors * 1e6))
+    for query in (VECTORS, PRODUCTS, CLUSTERS):
+        step = step_of(query.l2)
+        pass_over = chunk_sum.ChunkSum(query, SCHEMA, step, Norm.L2)
+        for batch in corners(20).to_batches(max_chunksize=1):
+            assert np.linalg.norm(pass_over(batch)[:-1].astype(float)) <= query.l2 / step
+
+
+# Small domains, exhaustively.
+
+DOMAIN = Schema.of(
+    {
+        "who": {"kind": "id"},
+        "x": {"kind": "integer", "lower": 0, "upper": 2},
+        "y": {"kind": "categorical", "categories": ["a", "b"]},
+    },
+    target="y",
+)
+X, Y = (DOMAIN[name].cells(8) for name in ("x", "y"))
+VALUES = list(itertools.product([None, 0, 1, 2, 9], [None, "a", "b", "z"]))
+BIG = SCHEMA["amount"].cells(8), SCHEMA["visits"].cells(8)
+FRAME = Frame(
+    cells=BIG,
+    scores=tuple(tuple(range(-1000, -1000 + 200 * cells.size, 200)) for cells in BIG),
+    grid=(2,),
+    kept=(0, 1),
+)
+VECTORS = Vectors(frame=FRAME, radius=0.5, moment=Moment.SUMS)
+PRODUCTS = Vectors(frame=FRAME, radius=0.5, moment=Moment.PRODUCTS)
+SPACE = Scores(cells=BIG, tables=tuple(np.arange(-300, -300 + 100 * cells.size, 100)[:, None] for cells in BIG))
+CLUSTERS = ClusterSums(
+    space=SPACE, centroids=np.array([[-300, 0], [300, 200]]), classes=(0, 0), summed=SPACE, radius=0.5
+)
+SMALL = Scores(cells=(X,), tables=(np.arange(X.size)[:, None] * 100 - 150,))
+SMALL_FRAME = Frame(cells=(X,), scores=(tuple(range(-600, -600 + 400 * X.size, 400)),), grid=(1,), kept=(0,))
+QUERIES = {
+    "count": Count(),
+    "marginal": Marginal((X, Y)),
+    "moments": Moments((DOMAIN["x"],)),
+    "features": Features(function=lambda chunk: np.nan_to_num(chunk["x"])[:, None] * [3.0, -4.0], columns=("x",), shape=(2,), l2=5.0, l1=7.0),
+    "grouped": Grouped(Y, Moments((DOMAIN["x"],), order=1)),
+    "stack": Stack((Count(), Marginal((X,)), Moments((DOMAIN["x"],)))),
+    "gradient": Gradient(Y, (0, 1), (X,), np.linspace(-2, 2, 2 * X.size).reshape(2, -1), (1.0, 0.5), 0.7),
+    "sums": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.SUMS, by=Y),
+    "squares": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.SQUARES),
+    "products": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.PRODUCTS),
+    "lengths": Lengths(frame=SMALL_FRAME, edges=(0.1, 0.4)),
+    "clusters": ClusterSums(space=SMALL, centroids=np.array([[-100], [100]]), classes=(0, 1), summed=SMALL, radius=0.4, by=Y),
+}  # fmt: skip
+
+
+def batch(rows: Any) -> pa.RecordBatch:
+    columns = [pa.array([f"p{n}" for n in range(len(rows))]), pa.array([x for x, _ in rows], pa.int64()), pa.array([y for _, y in rows], pa.string())]  # fmt: skip
+    return pa.RecordBatch.from_arrays(columns, names=["who", "x", "y"])
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_all_tables_of_a_small_domain(name: str) -> None:
+    """Of every table of up to 3 rows over all values, the sum is that of its rows, and no row adds more than its price."""
+    query = QUERIES[name]
+    for norm in (Norm.L2, Norm.L1) if math.isfinite(query.l1) else (Norm.L2,):
+        step = step_of(norm.bound(query))
+        function = chunk_sum.ChunkSum(query, DOMAIN, step, norm)
+        alone = {row: function(batch([row])) for row in VALUES}
+        lengths = {
+            row: np.linalg.norm(sums[:-1].astype(float), 1 if norm is Norm.L1 else 2) for row, sums in alone.items()
+        }
+        event = Pure(1.0) if norm is Norm.L1 else Gaussian(1.0)
+        for adjacency in Adjacency:
+            allowed = scale_of(query, event, adjacency, 1)[0]
+            pairs = (
+                itertools.product(VALUES, VALUES) if adjacency is Adjacency.REPLACE else ((row, None) for row in VALUES)
+            )
+            for row, other in pairs:
+                difference = (alone[row] - (alone[other] if other else 0))[:-1].astype(float)
+                assert np.linalg.norm(difference, 1 if norm is Norm.L1 else 2) <= allowed * (1 + 1e-12)
+        assert max(lengths.values()) >= 0.5 * norm.bound(query) / step
+        for count in (0, 2, 3):
+            for rows in itertools.combinations_with_replacement(VALUES, count):
+                together = function(batch(rows))
+                np.testing.assert_array_equal(together, sum((alone[row] for row in rows), np.zeros_like(together)))
+
+
+def test_neighbours_differ_in_one_unit() -> None:
+    base = table()
+    for adjacency, by_person in itertools.product(Adjacency, (False, True)):
+        for neighbour in neighbours(base, adjacency, by_person=by_person):
+            people = [set(rows["person"].to_pylist()) for rows in (base, neighbour.rows)]
+            if by_person:
+                assert len(people[0] ^ people[1]) == (2 if adjacency is Adjacency.REPLACE else 1)
+            else:
+                difference = neighbour.rows.num_rows - base.num_rows
+                assert abs(difference) == (0 if adjacency is Adjacency.REPLACE else 1)
+
+
+def test_thorough_settings_cover_what_is_claimed() -> None:
+    every = list(settings())
+    assert {setting.engine for setting in every} == {"memory", "parquet", "csv"}
+    assert {(s.adjacency, s.by_person, s.known) for s in every} >= set(
+        itertools.product(Adjacency, (False, True), (False, True))
+    )
+    assert module.SLACK < 1e-6
+    assert lookup_sums.SHRINK < 1
