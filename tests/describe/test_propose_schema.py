@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import threea
 from threea import hospital
-from threea.describe import propose_schema as module
+from threea.describe import seen_column as module
 from threea.describe.propose_schema import HEADER, draft, to_toml
 from threea.errors import InputError, SchemaError, SettingError
 from threea.table import codec
