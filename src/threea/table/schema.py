@@ -189,6 +189,7 @@ class Schema:
         target: The column that models will learn to predict, if any.
         confirmed: Whether the owner says that all of this is public knowledge.
         origin: Where it comes from: the owner, the table's types alone, or answers of the door.
+        number_target: Without bounds and categories yet, that a target of few whole numbers is still no class.
 
     Raises:
         SchemaError: Two columns of one name, or a target that is not among them.
@@ -198,6 +199,7 @@ class Schema:
     target: str | None = None
     confirmed: bool = True
     origin: Origin = Origin.OWNER
+    number_target: bool = False
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
