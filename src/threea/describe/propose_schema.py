@@ -87,17 +87,21 @@ def check_place(out: str | PathLike[str]) -> Path:
         SettingError: It exists already, or its folder does not or cannot be written to.
     """
     path = Path(out)
+    problem = None
     try:
         str(path).encode()
-        taken, folder = os.path.lexists(path), path.absolute().parent
-        if taken:
-            raise SettingError(f"out ({path}) exists already; remove it or choose another name")
+        path.lstat()
+        problem = f"out ({path}) exists already; remove it or choose another name"
+    except FileNotFoundError:
+        folder = path.absolute().parent
         if not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise SettingError(f"out ({path}): folder {folder} does not exist or is not writable; choose another")
+            problem = f"out ({path}): folder {folder} does not exist or is not writable; choose another"
     except OSError as error:
-        raise SettingError(f"out ({path}) cannot be used: {error.strerror}; choose another place") from None
+        problem = f"out ({path}) cannot be used: {error.strerror}; choose another place"
     except ValueError:
-        raise SettingError(f"out ({ascii(str(path))}) is not UTF-8, or holds a null; choose another name") from None
+        problem = f"out ({ascii(str(path))}) is not UTF-8, or holds a null; choose another name"
+    if problem:
+        raise SettingError(problem)
     return path
 
 
