@@ -228,7 +228,9 @@ def test_a_file_without_a_header_line_shows_no_value(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as caught:
         open_table(path, target="income", budget=Budget(1.0))
     assert CANARY not in str(caught.value)
-    assert "target (income) is not a column of the table; some of its column names look like values" in str(caught.value)
+    assert "target (income) is not a column of the table; some of its column names look like values" in str(
+        caught.value
+    )
     repeated = csv(tmp_path, f"39,{CANARY},{CANARY}\n")
     assert "appear more than once" in refusal(repeated)
 

@@ -11,7 +11,7 @@ from threea.anonymize.events import Gaussian
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.budget import Budget
-from threea.describe.class_target import TARGET, VALUES, class_column, steps
+from threea.describe.class_target import TARGET, VALUES, class_column, grid, steps
 from threea.errors import SettingError
 from threea.table.schema import Column, Kind, Schema
 from threea.testing import SeededNoise, SilentNoise
@@ -82,7 +82,8 @@ def test_the_question_is_charged_once_and_only_where_it_is_asked() -> None:
 
 
 def test_the_values_asked_for_are_the_same_for_every_table() -> None:
-    assert VALUES == tuple(range(-1, 21))
+    asked = [grid(opened(pa.array(values)).schema["y"]).edges for values in ([0, 1] * 50, [500, 10**9] * 50)]
+    assert asked[0] == asked[1] == tuple(float(value) for value in (-2, *VALUES, 21, 22))
 
 
 def test_the_kind_can_be_said() -> None:

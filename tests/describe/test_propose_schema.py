@@ -322,7 +322,7 @@ def test_whole_numbers_that_nearly_all_differ_are_ids() -> None:
     assert numbered([*range(190), *[1] * 10]) is Kind.INTEGER
     assert numbered([*range(199), None]) is Kind.INTEGER, "an id is never missing"
     assert numbered(np.arange(200) + 0.5) is Kind.REAL
-    schema, notes = draft(pa.table({"x": range(200), "y": [0.5] * 200}))
+    _, notes = draft(pa.table({"x": range(200), "y": [0.5] * 200}))
     assert "looks like an id" in notes["x"]
     assert 'kind = "integer"' in notes["x"]
     assert draft(pa.table({"x": range(200), "y": [0.5] * 200}), target="x")[0]["x"].kind is Kind.INTEGER

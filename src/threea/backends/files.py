@@ -79,9 +79,7 @@ class CsvBackend(RowBackend):
         InputError: It cannot be read as CSV.
     """
 
-    def __init__(
-        self, path: Path, kinds: Mapping[str, Kind] | None = None, dialect: Dialect | None = None
-    ) -> None:
+    def __init__(self, path: Path, kinds: Mapping[str, Kind] | None = None, dialect: Dialect | None = None) -> None:
         self._path = path
         self._names: list[str]
         self.dialect: Dialect

@@ -23,9 +23,7 @@ Restore = Callable[[pa.Table], Any]
 """Turns an Arrow table into the kind of table that came in."""
 
 
-def open_backend(
-    data: Any, schema: Schema | None = None, dialect: Dialect | None = None
-) -> tuple[RowBackend, Restore]:
+def open_backend(data: Any, schema: Schema | None = None, dialect: Dialect | None = None) -> tuple[RowBackend, Restore]:
     """Open a table.
 
     Args:
@@ -89,7 +87,7 @@ def _readable(data: str | PathLike[str]) -> Path:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; check the path and its permissions") from None
     except ValueError:
-        raise InputError(f"{ascii(str(path))}: the path is not UTF-8, or holds a null; rename the file") from None
+        raise InputError(f"{str(path)!a}: the path is not UTF-8, or holds a null; rename the file") from None
     if empty:
         raise InputError(f"{path} is empty; give a CSV or Parquet file with rows")
     return path

@@ -19,11 +19,11 @@ def number(name: str, text: str) -> float:
 
 
 def printable(text: str) -> str:
-    """Return text whose control characters are spelt out: names from a file must not steer the terminal.
+    r"""Return text whose control characters are spelt out: names from a file must not steer the terminal.
 
     Example:
-        >>> printable("ward\\x1b[2J")
-        'ward\\\\x1b[2J'
+        >>> printable("ward\x1b[2J")
+        'ward\\x1b[2J'
     """
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text

@@ -54,9 +54,7 @@ def class_column(table: PrivateTable, plan: Plan) -> Column | None:
 def grid(target: Column) -> Bins:
     """Return a cell for each of `VALUES`, and one at each end for what lies beyond."""
     edges = range(VALUES[0] - 1, VALUES[-1] + 3)
-    return Bins(
-        column=target.name, edges=tuple(float(edge) for edge in edges), missing=target.nullable, whole=True
-    )
+    return Bins(column=target.name, edges=tuple(float(edge) for edge in edges), missing=target.nullable, whole=True)
 
 
 def classes(answer: Answer) -> tuple[str, ...] | None:

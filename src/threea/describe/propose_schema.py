@@ -99,7 +99,7 @@ def check_place(out: str | PathLike[str]) -> Path:
     except OSError as error:
         problem = f"out ({path}) cannot be used: {error.strerror}; choose another place"
     except ValueError:
-        problem = f"out ({ascii(str(path))}) is not UTF-8, or holds a null; choose another name"
+        problem = f"out ({str(path)!a}) is not UTF-8, or holds a null; choose another name"
     if problem:
         raise SettingError(problem)
     return path

@@ -138,8 +138,8 @@ class SeenColumn:
         if column.kind.temporal:
             return self._dated(column)
         if self.is_target and self._is_class():
-            words = sorted((word for word in self.words if _as_number(word) in self.numbers), key=float)
-            return Column(name=column.name, kind=Kind.CATEGORICAL, categories=tuple(words), nullable=column.nullable), CLASS
+            words = tuple(sorted((word for word in self.words if _as_number(word) in self.numbers), key=float))
+            return Column(name=column.name, kind=Kind.CATEGORICAL, categories=words, nullable=column.nullable), CLASS
         if not self.is_target and self._is_id():
             return Column(name=column.name, kind=Kind.ID, nullable=column.nullable), NUMBER_ID
         return self._numbered(column)
@@ -159,7 +159,7 @@ class SeenColumn:
         return few and (enough or len(self.numbers) == 2)
 
     def _is_id(self) -> bool:
-        """Tell whether whole numbers number the rows: never missing, nearly all different, named so or spread evenly."""
+        """Tell whether whole numbers are ids: never missing, nearly all different, named so or spread evenly."""
         if self.column.kind is not Kind.INTEGER or self.rows < _ID_ROWS or self.missing or self.distinct < _ID_SHARE:
             return False
         numbers = np.sort(np.fromiter(self.numbers, np.float64))

@@ -47,9 +47,7 @@ class Evidence:
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def load(
-        cls, release: str | PathLike[str], train: Any, holdout: Any, dialect: Dialect | None = None
-    ) -> Evidence:
+    def load(cls, release: str | PathLike[str], train: Any, holdout: Any, dialect: Dialect | None = None) -> Evidence:
         """Read a release's folder and the real rows, and check that they belong together.
 
         Args:

@@ -72,10 +72,10 @@ class Dialect:
 
 
 def dialect_of(separator: str | None, encoding: str | None, decimal: str | None, date_format: str | None) -> Dialect:
-    """Return the dialect that options describe; a tab may be written as `tab` or `\\t`, which shells pass on.
+    r"""Return the dialect that options describe; a tab may be written as `tab` or `\t`, which shells pass on.
 
     Example:
-        >>> dialect_of("tab", None, None, None) == Dialect(separator="\\t")
+        >>> dialect_of("tab", None, None, None) == Dialect(separator="\t")
         True
     """
     spelt = {"tab": "\t", "\\t": "\t"}.get(separator or "", separator)
