@@ -24,8 +24,6 @@ app = typer.Typer(
     help="Synthetic training sets from private tables, with a proven and counted privacy cost.",
 )
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet: a file, or a folder of Parquet files.")]
-
 
 def main() -> None:
     """Run the command line, and end it with one line and an exit code if something is wrong."""

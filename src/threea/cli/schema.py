@@ -53,9 +53,9 @@ def schema(
 def _task(proposed: Schema) -> str:
     target = proposed[proposed.target or ""]
     what = f"{len(target.categories)} classes" if target.kind.listed else "a number"
-    return f"Target {target.name}: {what}. "
+    return f"Target {terminal.printable(target.name)}: {what}. "
 
 
 def _ids(proposed: Schema) -> str:
-    names = [column.name for column in proposed.columns if column not in proposed.modelled]
+    names = [terminal.printable(column.name) for column in proposed.columns if column not in proposed.modelled]
     return f"Ids, never read: {', '.join(names)}." if names else "No column looks like an id."

@@ -31,8 +31,8 @@ def printable(text: str) -> str:
 
 
 def say(line: str) -> None:
-    """Write a line to standard output."""
-    sys.stdout.write(printable(line) + "\n")
+    """Write a line, or several, to standard output."""
+    sys.stdout.write("\n".join(printable(part) for part in line.split("\n")) + "\n")
 
 
 def complain(line: str) -> None:

@@ -129,11 +129,12 @@ def test_a_file_without_a_header_line_shows_no_value(threea: Any, tmp_path: Path
 
 
 def test_names_do_not_steer_the_terminal(threea: Any, tmp_path: Path) -> None:
-    evil = "\x1b]0;owned\x07\x9b2J\u202e"
+    evil = "\x1b]0;owned\x07\x9b2J\u202e\nnew line"
     pq.write_table(pa.table({evil: [0, 1] * 60, "x": range(120)}), tmp_path / "rows.parquet")
     err = one_line(threea("schema", "rows.parquet", "--target", "y"))
     code, out, _ = threea("schema", "rows.parquet", "--target", evil)
     assert code == 0
+    assert r"\u202e\nnew line: 2 classes" in out
     for text in (err, out):
         assert r"\x1b]0;owned\x07\x9b2J\u202e" in text
         assert all(character.isprintable() or character == "\n" for character in text)
@@ -145,7 +146,7 @@ def test_tables_and_lines_spell_out_control_characters(capsys: Any) -> None:
     terminal.complain("bell\x07")
     out, err = capsys.readouterr()
     assert r"\x1b[31mred\x07" in out
-    assert "two\\nlines\\udcff\n" in out
+    assert "two\nlines\\udcff\n" in out
     assert err == "bell\\x07\n"
 
 
