@@ -93,6 +93,12 @@ def test_encodings(tmp_path: Path, encoding: str, said: str | None, name: str) -
     assert rows(path, Dialect(encoding=said)) == {"größe": ["ä"], "y": ["é"]}
 
 
+def test_a_mark_beside_an_encoding_that_was_said(tmp_path: Path) -> None:
+    for encoding, mark in (("utf-16-le", codecs.BOM_UTF16_LE), ("utf-8", codecs.BOM_UTF8), ("UTF8", codecs.BOM_UTF8)):
+        path = csv(tmp_path, mark + "x,y\nä,1\n".encode(encoding))
+        assert rows(path, Dialect(encoding=encoding)) == {"x": ["ä"], "y": ["1"]}
+
+
 def test_big_endian_with_its_mark(tmp_path: Path) -> None:
     path = csv(tmp_path, codecs.BOM_UTF16_BE + "x,y\nä,1\n".encode("utf-16-be"))
     assert rows(path) == {"x": ["ä"], "y": ["1"]}
@@ -108,6 +114,8 @@ def test_big_endian_with_its_mark(tmp_path: Path) -> None:
         (f"x,y\n{CANARY},1\n".encode(), "utf-16", "its header line is not UTF-16; name its encoding"),
         (f"x,y\n{CANARY},1\n".encode("utf-16-le"), None, "its text is not UTF-8"),
         (b'"' + b"x" * (1 << 20), None, "its header line is longer than 1,048,576 bytes; is it a CSV file?"),
+        (f'x,"y\n{CANARY},1\n'.encode(), None, "its header line has a quote that is not closed"),
+        (f'"x,y\n{CANARY},1\n'.encode(), None, "its header line has a quote that is not closed"),
         (b"\xef\xbb\xbf\n", None, "it is empty; give a file with a header line and rows"),
     ],
 )

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 import threea
 from threea import hospital
+from threea.anonymize.open_table import open_table
+from threea.budget import Budget
 from threea.describe import seen_column as module
 from threea.describe.propose_schema import HEADER, draft, to_toml
 from threea.errors import InputError, SchemaError, SettingError
@@ -378,6 +380,8 @@ def test_sections_are_untouched_until_they_are_edited() -> None:
     text = to_toml(schema, notes)
     assert text.count("\nas_read = ") == len(names)
     assert Schema.from_toml(text).untouched == names
+    table = open_table(hospital.stays(300), schema=schema.confirm(), budget=Budget(1.0))
+    assert table.schema.untouched == names, "fitting a schema to its table edits nothing"
     edited = tomllib.loads(text)
     edited["column"]["age"]["lower"] = -5
     del edited["column"]["ward"]["as_read"]

@@ -42,13 +42,15 @@ def header(path: Path, said: Dialect | None) -> tuple[list[str], Dialect]:
     # Beyond the header line nothing is judged: what is not text there becomes a replacement character.
     text = start.decode(encoding or "utf-8", "replace").lstrip("\ufeff\r\n")
     line = _record(text, said.separator or _FOUND)
+    dialect = replace(said, encoding=encoding or "utf-8", separator=said.separator or _separator(line))
     problem = _header_problem(line, encoding)
     if line == text and len(start) == _LONGEST_HEADER:
         problem = f"its header line is longer than {_LONGEST_HEADER:,} bytes; is it a CSV file?"
-    if problem:
+    names = [] if problem else _names(line, dialect)
+    if not names:
+        problem = problem or "its header line has a quote that is not closed; mend the file"
         raise InputError(f"{path} cannot be read as CSV: {problem}")
-    dialect = replace(said, encoding=encoding or "utf-8", separator=said.separator or _separator(line))
-    return _names(line, dialect), dialect
+    return names, dialect
 
 
 def _header_problem(line: str, encoding: str | None) -> str | None:
@@ -62,9 +64,9 @@ def _header_problem(line: str, encoding: str | None) -> str | None:
 
 
 def _record(text: str, separators: str) -> str:
-    """Return the first record: up to the first line's end that no quotes enclose."""
+    """Return the first record: up to the first line's end not in quotes. Quotes that never end enclose nothing."""
     between = re.escape(separators)
-    field = rf'(?:"(?:[^"]|"")*+"?)?[^{between}\r\n]*+'
+    field = rf'(?:"(?:[^"]|"")*+")?[^{between}\r\n]*+'
     found = re.match(rf"{field}(?:[{between}]{field})*+", text)
     return found[0] if found else ""
 
@@ -78,12 +80,15 @@ def _separator(line: str) -> str:
 
 
 def _names(line: str, dialect: Dialect) -> list[str]:
+    """Return the names in a header line; none if a quote in it never ends."""
     import pyarrow.csv
 
     # Parsed as the rows will be, with the same meaning of quotes.
     parsing = pyarrow.csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True)
-    text = pa.BufferReader(f"{line}\n".encode())
-    return list(pyarrow.csv.read_csv(text, parse_options=parsing).schema.names)
+    try:
+        return list(pyarrow.csv.read_csv(pa.BufferReader(f"{line}\n".encode()), parse_options=parsing).schema.names)
+    except pa.ArrowInvalid:
+        return []
 
 
 def standard(batch: pa.RecordBatch, dialect: Dialect) -> pa.RecordBatch:
