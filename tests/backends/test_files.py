@@ -136,15 +136,21 @@ def test_csv_of_a_header_alone_has_no_rows(tmp_path: Path) -> None:
     [
         (f"x,y\n1,a\n{CANARY},b,c\n", "a row has more or fewer values than the header; mend the file"),
         (f"x,y\n1,a\n{CANARY}\n", "a row has more or fewer values than the header; mend the file"),
-        (f"x,y\n{CANARY},caf\xe9\n".encode("latin-1"), "its text is not UTF-8; convert its encoding"),
-        (f"x,caf\xe9\n{CANARY},1\n".encode("latin-1"), "its text is not UTF-8; convert its encoding"),
-        (f"x,y\n{CANARY},1\n".encode("utf-16"), "cannot be read as CSV"),
+        (
+            f"x,y\n{CANARY},caf\xe9\n".encode("latin-1"),
+            "its text is not UTF-8; if it comes from Excel, try --encoding",
+        ),
+        (
+            f"x,caf\xe9\n{CANARY},1\n".encode("latin-1"),
+            "its text is not UTF-8; if it comes from Excel, try --encoding",
+        ),
+        (f"x,y\n{CANARY},1\n".encode("utf-16-le"), "its text is not UTF-8"),
         (b"\n\n", "cannot be read as CSV"),
         (f"x,x\n{CANARY},1\n", r"columns (x) appear more than once; rename them"),
-        (f"x,,\n{CANARY},1,2\n", r"columns () appear more than once; rename them"),
+        (f"x,,\n{CANARY},1,2\n", "look like values; does it lack a header line?"),
         (f"x\n{CANARY}\n", "the table has 1 column; at least 2 are needed"),
         (b"", "is empty; give a CSV or Parquet file with rows"),
-        (f"{CANARY};1\n2;3\n", "the table has 1 column; at least 2 are needed"),
+        (f"{CANARY}|1\n2|3\n", "the table has 1 column; at least 2 are needed, a feature and a target; if commas"),
     ],
 )
 def test_csv_refusals(tmp_path: Path, content: str | bytes, message: str) -> None:
@@ -221,7 +227,7 @@ def test_parquet_text_that_is_not_utf8(tmp_path: Path) -> None:
     content = (tmp_path / "rows.parquet").read_bytes()
     assert content.count(CANARY.encode()) == 2
     damaged = csv(tmp_path, content.replace(CANARY.encode(), broken, 1), "damaged.parquet")
-    assert "its text is not UTF-8; convert its encoding" in refusal(damaged)
+    assert "its text is not UTF-8; if it comes from Excel, try --encoding" in refusal(damaged)
 
 
 @pytest.mark.parametrize(

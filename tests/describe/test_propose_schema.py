@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 import threea
 from threea import hospital
-from threea.describe import propose_schema as module
+from threea.anonymize.open_table import open_table
+from threea.budget import Budget
+from threea.describe import seen_column as module
 from threea.describe.propose_schema import HEADER, draft, to_toml
 from threea.errors import InputError, SchemaError, SettingError
 from threea.table import codec
@@ -254,6 +256,149 @@ def test_a_file_gives_the_same_draft_as_a_table(tmp_path: Path) -> None:
     assert draft(tmp_path / "stays.parquet", "died") == draft(stays, "died")
     pyarrow.csv.write_csv(stays, tmp_path / "stays.csv")
     assert draft(tmp_path / "stays.csv", "died") == draft(stays, "died")
+
+
+def as_target(values: Any, kind: pa.DataType | None = None) -> tuple[Column, str]:
+    """Return the draft of a target, and its note."""
+    array = pa.array(values, kind)
+    schema, notes = draft(pa.table({"x": array, "y": pa.nulls(len(array), pa.bool_())}), target="x")
+    return schema["x"], notes["x"]
+
+
+@pytest.mark.parametrize(
+    ("values", "categories"),
+    [
+        ([0, 1, 1, 0], ("0", "1")),
+        ([0, 1, None], ("0", "1")),
+        ([-1, 1] * 50, ("-1", "1")),
+        ([1, 2, 3, 10] * 10, ("1", "2", "3", "10")),
+        ([0.0, 1.0, 1.0], ("0", "1")),
+        (list(range(20)) * 10, tuple(str(number) for number in range(20))),
+    ],
+)
+def test_a_target_of_few_whole_numbers_is_a_class(values: list[Any], categories: tuple[str, ...]) -> None:
+    column, note = as_target(values)
+    assert (column.kind, column.categories, column.open_ended) == (Kind.CATEGORICAL, categories, False)
+    assert column.nullable == (None in values)
+    assert "taken for a class" in note
+    assert 'kind = "integer"' in note
+    codes = codec.encode_column(pa.array(values), column)
+    assert (codes >= 0).tolist() == [value is not None for value in values]
+
+
+@pytest.mark.parametrize(
+    "values", [list(range(21)) * 20, [1, 2, 3], [0.5, 1.0] * 50, [7] * 50, [1, 2, 3] * 9, [None, None]]
+)
+def test_other_targets_of_numbers_stay_numbers(values: list[Any]) -> None:
+    assert as_target(values, pa.float64() if 0.5 in values else pa.int64())[0].kind in (Kind.INTEGER, Kind.REAL)
+
+
+@pytest.mark.parametrize("text", ["0,1", "0.0,1.0"])
+def test_a_class_of_a_csv_file_is_spelt_as_in_the_file(tmp_path: Path, text: str) -> None:
+    words = text.split(",")
+    (tmp_path / "rows.csv").write_text("x,y\n" + "".join(f"{words[row % 2]},{row}\n" for row in range(40)))
+    schema, _ = draft(tmp_path / "rows.csv", "x")
+    assert schema["x"].categories == tuple(words)
+    release = threea.synthesize(tmp_path / "rows.csv", schema=schema.confirm(), epsilon=50.0, rows=20)
+    assert set(release.frame["x"].to_pylist()) <= {*words}
+
+
+def numbered(values: Any, name: str = "x") -> Kind:
+    array = pa.array(values)
+    return draft(pa.table({name: array, "y": pa.nulls(len(array), pa.bool_())}))[0][name].kind
+
+
+def test_whole_numbers_that_nearly_all_differ_are_ids() -> None:
+    rng = np.random.default_rng(0)
+    assert numbered(np.arange(5000, 5100)) is Kind.ID
+    assert numbered(rng.permutation(10**6)[:500]) is Kind.ID
+    assert numbered([*range(199), 198]) is Kind.ID
+    amounts = np.round(rng.lognormal(10, 1, 500)).astype(int)
+    assert len(set(amounts)) > 0.99 * len(amounts)
+    assert numbered(amounts) is Kind.INTEGER, "amounts are not spread evenly"
+    for name in ("patient_id", "ID", "patientId", "stay-id"):
+        assert numbered(amounts, name) is Kind.ID
+    assert numbered(amounts, "paid") is Kind.INTEGER
+    assert numbered(np.arange(99)) is Kind.INTEGER, "too few rows to tell"
+    assert numbered([*range(198), 1, 1]) is Kind.ID
+    assert numbered([*range(190), *[1] * 10]) is Kind.INTEGER
+    assert numbered([*range(199), None]) is Kind.INTEGER, "an id is never missing"
+    assert numbered(np.arange(200) + 0.5) is Kind.REAL
+    _, notes = draft(pa.table({"x": range(200), "y": [0.5] * 200}))
+    assert "looks like an id" in notes["x"]
+    assert 'kind = "integer"' in notes["x"]
+    assert draft(pa.table({"x": range(200), "y": [0.5] * 200}), target="x")[0]["x"].kind is Kind.INTEGER
+
+
+@pytest.mark.parametrize("values", [[1, 1, 2] * 40, [0.5, 0.5, 1.5], ["a", "b", "b"], [True, False, True]])
+def test_the_unit_is_an_id_whatever_it_holds(values: list[Any]) -> None:
+    table = pa.table({"who": values, "x": [1.5] * len(values), "y": [True, False, True] * (len(values) // 3)})
+    schema, notes = draft(table, target="y", unit="who")
+    assert schema["who"] == Column(name="who", kind=Kind.ID)
+    assert "never read" in notes["who"]
+    assert "who" not in schema.untouched
+    with pytest.raises(SettingError, match=r"^unit \(whom\) is not a column; columns are: who, x, y$"):
+        draft(table, unit="whom")
+
+
+def test_whole_numbers_can_be_the_unit_without_editing() -> None:
+    rows = 400
+    table = pa.table({"who": [row // 2 for row in range(rows)], "x": range(rows), "y": [0, 1] * (rows // 2)})
+    schema, _ = draft(table, target="y", unit="who")
+    release = threea.synthesize(table, schema=schema.confirm(), unit="who", max_rows_per_unit=2, epsilon=5.0, rows=9)
+    assert release.frame.schema.equals(table.schema)
+
+
+@pytest.mark.parametrize(
+    ("values", "special", "bounds"),
+    [
+        ([*range(18, 90)] * 3 + [999] * 9, (999,), (18, 89)),
+        ([*range(18, 90)] * 3 + [888] * 9 + [999] * 9, (888, 999), (18, 89)),
+        ([*range(18, 90)] * 3 + [-1] * 9, (-1,), (18, 89)),
+        ([*range(0, 90)] * 3 + [-1] * 9, (-1,), (0, 89)),
+        ([*range(18, 90)] * 3 + [-999] * 9, (-999,), (18, 89)),
+        ([*range(18, 90)] * 3 + [999], (), (18, 1000)),
+        ([*range(18, 90)] * 3 + [100] * 9, (), (18, 100)),
+        ([*range(0, 5)] * 30 + [-1] * 9, (), (-1, 4)),
+        ([x / 10 for x in range(5, 90)] * 3 + [9999.0] * 9, (9999,), (0.5, 8.9)),
+        ([-2, -1, 0, 30, 31] * 10, (), (-2, 31)),
+    ],
+)
+def test_codes_that_stand_apart_are_special(
+    values: list[float], special: tuple[float, ...], bounds: tuple[float, float]
+) -> None:
+    column, note = drafted(values)
+    assert (column.special, column.lower, column.upper) == (special, *bounds)
+    assert ("Keep special" in note) == bool(special)
+    assert codec.encode_column(pa.array(values), column).tolist() == values
+
+
+def test_sections_are_untouched_until_they_are_edited() -> None:
+    schema, notes = draft(hospital.stays(300), target="died", unit="patient_id")
+    names = tuple(column.name for column in schema.columns if column.name != "patient_id")
+    assert schema.untouched == schema.confirm().untouched == names
+    text = to_toml(schema, notes)
+    assert text.count("\nas_read = ") == len(names)
+    assert Schema.from_toml(text).untouched == names
+    table = open_table(hospital.stays(300), schema=schema.confirm(), budget=Budget(1.0))
+    assert table.schema.untouched == names, "fitting a schema to its table edits nothing"
+    edited = tomllib.loads(text)
+    edited["column"]["age"]["lower"] = -5
+    del edited["column"]["ward"]["as_read"]
+    again = Schema.of(edited["column"], target="died")
+    assert again.untouched == tuple(name for name in names if name not in ("age", "ward"))
+    assert Schema.of({"age": {"kind": "integer", "lower": 0, "upper": 9, "as_read": ""}}).untouched == ()
+    with pytest.raises(SchemaError, match=r"^column age: as_read \(1\) must be a str$"):
+        Schema.of({"age": {"kind": "integer", "lower": 0, "upper": 9, "as_read": 1}})
+
+
+def test_marks_do_not_leave_with_a_release(tmp_path: Path) -> None:
+    stays = hospital.stays(300)
+    schema, _ = draft(stays, target="died")
+    assert "as_read" not in schema.to_toml()
+    threea.synthesize(stays, schema=schema.confirm(), epsilon=1.0, rows=5).save(tmp_path / "out")
+    assert "as_read" not in (tmp_path / "out" / "schema.toml").read_text()
+    assert Schema.load(tmp_path / "out" / "schema.toml").untouched == ()
 
 
 def test_a_target_that_is_no_column_is_refused() -> None:

@@ -13,6 +13,7 @@ import pytest
 from threea import hospital, synthesize
 from threea.errors import InputError, SchemaError, SettingError, UserError
 from threea.evaluate.evidence import Evidence, _overlap, matrices, numbers
+from threea.table.dialect import Dialect
 from threea.table.schema import Schema
 
 STAYS = hospital.stays(600)
@@ -67,6 +68,18 @@ def test_csv_and_parquet_releases_hold_the_same_numbers(made: dict[str, Path], t
         left, right = matrices([one, other], first.schema)
         assert left.values == pytest.approx(right.values, rel=1e-6, nan_ok=True)
         assert np.array_equal(left.target, right.target)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_real_rows_in_another_dialect(made: dict[str, Path], tmp_path: Path, form: str) -> None:
+    pyarrow.csv.write_csv(TRAIN, tmp_path / "train.csv", pyarrow.csv.WriteOptions(delimiter=";"))
+    text = (tmp_path / "train.csv").read_text(encoding="utf-8")
+    for name in ("train.csv", "holdout.csv"):
+        (tmp_path / name).write_text(text, encoding="utf-16-le")
+    dialect = Dialect(encoding="utf-16-le")
+    evidence = Evidence.load(made[form], tmp_path / "train.csv", tmp_path / "holdout.csv", dialect)
+    assert evidence.train["age"].to_pylist() == TRAIN["age"].to_pylist()
+    assert evidence.synthetic.num_rows == 50
 
 
 def test_no_certificate(release: Path, tmp_path: Path) -> None:

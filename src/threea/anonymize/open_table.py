@@ -24,8 +24,11 @@ from threea.backends.units import UnitBackend
 from threea.budget import Budget
 from threea.errors import InputError, SchemaError, SettingError
 from threea.table import codec
+from threea.table.column_names import not_a_column
+from threea.table.dialect import Dialect
 from threea.table.from_types import widest
 from threea.table.schema import Kind, Schema
+from threea.table.target_kind import with_target_kind
 
 _EVERY_ROW = Unit()
 
@@ -36,6 +39,8 @@ def open_table(
     budget: Budget,
     schema: Schema | None = None,
     target: str | None = None,
+    target_kind: str | None = None,
+    dialect: Dialect | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
     cap: float | None = None,
@@ -52,6 +57,9 @@ def open_table(
         schema: The table's public description, confirmed by its owner. Without one, names and types are taken as
             public and the rest is found through the door.
         target: The column that models will learn to predict; the schema's by default.
+        target_kind: Without a schema, whether the target is a ``class`` or a ``number``; for whole numbers, noisy
+            counts decide by default.
+        dialect: How a CSV file is written; what it does not say is found in the header line.
         ledger: Where spending is written down; in memory by default, for this table alone.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
@@ -78,6 +86,8 @@ def open_table(
             budget=budget,
             schema=schema,
             target=target,
+            target_kind=target_kind,
+            dialect=dialect,
             ledger=ledger,
             dataset=dataset,
             cap=cap,
@@ -94,6 +104,8 @@ def open_interior(
     budget: Budget,
     schema: Schema | None = None,
     target: str | None = None,
+    target_kind: str | None = None,
+    dialect: Dialect | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
     cap: float | None = None,
@@ -102,8 +114,8 @@ def open_interior(
     noise: Noise | None = None,
 ) -> Interior:
     """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
-    backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data, schema)
-    described = _described(backend.layout, schema, target, unit.column)
+    backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data, schema, dialect=dialect)
+    described = _described(backend.layout, schema, target, unit.column, target_kind)
     if not described.modelled:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     # Whatever the noise needs is loaded before anything is charged.
@@ -136,12 +148,16 @@ def _only_sums(data: Any) -> bool:
     return hasattr(data, "sum") and isinstance(getattr(data, "layout", None), pa.Schema)
 
 
-def _described(layout: pa.Schema, schema: Schema | None, target: str | None, unit: str | None) -> Schema:
+def _described(
+    layout: pa.Schema, schema: Schema | None, target: str | None, unit: str | None, target_kind: str | None
+) -> Schema:
     for name, role in ((target, "target"), (unit, "unit")):
         if name is not None and name not in layout.names:
-            raise SettingError(f"{role} ({name}) is not a column; columns are: {', '.join(layout.names)}")
+            raise SettingError(not_a_column(role, name, layout.names))
     if schema is None:
-        return widest(layout, target, unit)
+        return with_target_kind(widest(layout, target, unit), target_kind)
+    if target_kind is not None:
+        raise SettingError(f"target kind ({target_kind}) is the schema's to say; change the target's kind in it")
     if not schema.confirmed:
         raise SchemaError("the schema is not confirmed as public; set confirmed = true in it, or pass --confirm-schema")
     if target is not None and schema.target not in (None, target):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from threea.backends.base import BATCH_ROWS, RowBackend
+from threea.backends.dialect import NOT_UTF8, Dialect, header, standard
 from threea.errors import InputError
 from threea.table.schema import Kind
 
@@ -35,6 +36,7 @@ class ParquetBackend(RowBackend):
             raise InputError(f"{path} holds no Parquet file; name a file or a folder of them")
         self._path = path
         self.layout = self._dataset.schema.remove_metadata()
+        _reading(path, "Parquet", lambda: self.layout.names)
         for fragment in self._dataset.get_fragments():
             part = _reading(path, "Parquet", lambda fragment=fragment: fragment.physical_schema.remove_metadata())
             if not part.equals(self.layout):
@@ -66,19 +68,22 @@ def without_views(rows: Any) -> Any:
 
 
 class CsvBackend(RowBackend):
-    """Rows streamed from CSV: UTF-8, commas, a header line.
+    """Rows streamed from CSV with a header line.
 
     Args:
         path: The file, possibly compressed (.gz).
         kinds: What the columns hold, if that is known. Otherwise their types are found by reading the file once.
+        dialect: How it is written; what it does not say is found in the header line.
 
     Raises:
         InputError: It cannot be read as CSV.
     """
 
-    def __init__(self, path: Path, kinds: Mapping[str, Kind] | None = None) -> None:
+    def __init__(self, path: Path, kinds: Mapping[str, Kind] | None = None, dialect: Dialect | None = None) -> None:
         self._path = path
-        self._names: list[str] = _reading(path, "CSV", self._header)
+        self._names: list[str]
+        self.dialect: Dialect
+        self._names, self.dialect = _reading(path, "CSV", lambda: header(path, dialect))
         if kinds is not None:
             # Not read from the rows: one odd value must not change a released type.
             types = {name: _TYPES.get(kinds[name], _TYPES["text"])[1] for name in self._names if name in kinds}
@@ -92,13 +97,6 @@ class CsvBackend(RowBackend):
         else:
             self.layout = pa.schema([(name, pa.string()) for name in self._names])
 
-    def _header(self) -> list[str]:
-        import pyarrow.csv
-
-        # Only the header line is wanted, so every row may be ragged here.
-        parsing = pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
-        return list(pyarrow.csv.open_csv(self._path, parse_options=parsing).schema.names)
-
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows as text; what the text means is the schema's to say."""
         import pyarrow.csv
@@ -106,8 +104,8 @@ class CsvBackend(RowBackend):
         def opened() -> Any:
             return pyarrow.csv.open_csv(
                 self._path,
-                read_options=pyarrow.csv.ReadOptions(block_size=1 << 23),
-                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+                read_options=pyarrow.csv.ReadOptions(block_size=1 << 23, encoding=self.dialect.encoding),
+                parse_options=pyarrow.csv.ParseOptions(delimiter=self.dialect.separator, newlines_in_values=True),
                 convert_options=pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(self._names, pa.string()),
                     include_columns=list(columns),
@@ -116,9 +114,10 @@ class CsvBackend(RowBackend):
                 ),
             )
 
-        reader = _reading(self._path, "CSV", opened)
-        while (batch := _reading(self._path, "CSV", lambda: next(reader, None))) is not None:
-            yield batch
+        # Closed whatever happens: dropped while it reads ahead, it may end the process.
+        with _reading(self._path, "CSV", opened) as reader:
+            while (batch := _reading(self._path, "CSV", lambda: next(reader, None))) is not None:
+                yield standard(batch, self.dialect)
 
 
 _TYPES: dict[str, tuple[str, pa.DataType]] = {
@@ -160,23 +159,29 @@ def _reading(path: Path, kind: str, read: Any) -> Any:
         pa.ArrowTypeError,
         pa.ArrowKeyError,
         OSError,
-        UnicodeDecodeError,
+        UnicodeError,
     ) as error:
-        problem = _remedy(str(error), error)
+        problem = _remedy(str(error), error, kind)
     # Raised out here, the reader's own message is not chained: it may quote a row.
     raise InputError(f"{path} cannot be read as {kind}: {problem}")
 
 
-def _remedy(message: str, error: BaseException) -> str:
+def _remedy(message: str, error: BaseException, kind: str) -> str:
+    if isinstance(error, UnicodeError):
+        return (
+            "its text is not in the encoding that was named; name another with --encoding"
+            if kind == "CSV"
+            else "a column's name is not UTF-8; rename it"
+        )
     for sign, remedy in (
         ("Empty CSV", "it is empty; give a file with a header line and rows"),
-        ("UTF8", "its text is not UTF-8; convert its encoding"),
-        ("utf-8", "its text is not UTF-8; convert its encoding"),
-        ("Expected", "a row has more or fewer values than the header; mend the file"),
+        ("UTF8", f"its text is not UTF-8; {NOT_UTF8}"),
+        ("Expected", "a row has more or fewer values than the header; mend the file, or see --separator"),
         ("straddling", "a value spans too much of it; is it a CSV file?"),
         ("magic bytes", "it has no Parquet footer; is it cut short, or another kind of file?"),
         ("size is 0 bytes", "it is empty; give a file with rows"),
         ("No such file", "no such file; check the path"),
+        ("Permission denied", "it may not be read; ask for permission to read it"),
     ):
         if sign in message:
             return remedy

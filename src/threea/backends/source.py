@@ -11,40 +11,47 @@ from typing import Any
 import pyarrow as pa
 
 from threea.backends.base import RowBackend
+from threea.backends.dialect import Dialect
 from threea.backends.files import CsvBackend, ParquetBackend, without_views
 from threea.backends.memory import MemoryBackend
-from threea.errors import InputError
+from threea.errors import InputError, SettingError
+from threea.table.column_names import repeated_names
+from threea.table.dialect import said
 from threea.table.schema import Schema
 
 Restore = Callable[[pa.Table], Any]
 """Turns an Arrow table into the kind of table that came in."""
 
 
-def open_backend(data: Any, schema: Schema | None = None) -> tuple[RowBackend, Restore]:
+def open_backend(data: Any, schema: Schema | None = None, dialect: Dialect | None = None) -> tuple[RowBackend, Restore]:
     """Open a table.
 
     Args:
         data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
         schema: Its public description, if there is one: it says what the text in a CSV file means.
+        dialect: How a CSV file is written; what it does not say is found in the header line.
 
     Raises:
         InputError: It is none of these, cannot be read, or repeats a column's name.
+        SettingError: A dialect was given for something else than a CSV file.
     """
-    backend, restore = _opened(data, schema)
+    backend, restore = _opened(data, schema, dialect)
+    if said(dialect) and not isinstance(backend, CsvBackend):
+        raise SettingError(f"{said(dialect)}: these describe CSV files, and the data is no CSV file; leave them out")
     # Notes that a file or frame carries about its columns may tell of its rows.
     backend.layout = pa.schema([field.remove_metadata() for field in backend.layout])
     names = backend.layout.names
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InputError(f"columns ({', '.join(repeated)}) appear more than once; rename them")
+    if len(set(names)) != len(names):
+        raise InputError(f"columns {repeated_names(names)} appear more than once; rename them")
     if len(names) < 2:
-        raise InputError(f"the table has {len(names)} column; at least 2 are needed, a feature and a target")
+        remedy = "; if commas do not separate its values, see --separator" if isinstance(backend, CsvBackend) else ""
+        raise InputError(f"the table has {len(names)} column; at least 2 are needed, a feature and a target{remedy}")
     return backend, restore
 
 
-def _opened(data: Any, schema: Schema | None) -> tuple[RowBackend, Restore]:
+def _opened(data: Any, schema: Schema | None, dialect: Dialect | None) -> tuple[RowBackend, Restore]:
     if isinstance(data, str | PathLike):
-        return _open_path(Path(data), schema), lambda table: table
+        return _open_path(_readable(data), schema, dialect), lambda table: table
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -69,19 +76,33 @@ def _valid(table: pa.Table) -> pa.Table:
     return table
 
 
-def _open_path(path: Path, schema: Schema | None) -> RowBackend:
-    if not path.exists():
-        raise InputError(f"{path}: no such file; check the path")
+def _readable(data: str | PathLike[str]) -> Path:
+    """Return a path that leads to something, or say in one line why it does not."""
+    path = Path(data)
+    try:
+        str(path).encode()
+        empty = path.stat().st_size == 0 and not path.is_dir()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; check the path") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; check the path and its permissions") from None
+    except ValueError:
+        raise InputError(f"{str(path)!a}: the path is not UTF-8, or holds a null; rename the file") from None
+    if empty:
+        raise InputError(f"{path} is empty; give a CSV or Parquet file with rows")
+    return path
+
+
+def _open_path(path: Path, schema: Schema | None, dialect: Dialect | None) -> RowBackend:
     if path.is_dir():
         return ParquetBackend(path)
-    if path.stat().st_size == 0:
-        raise InputError(f"{path} is empty; give a CSV or Parquet file with rows")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return ParquetBackend(path)
-    if ".csv" in suffixes[-2:]:
-        return CsvBackend(path, None if schema is None else {column.name: column.kind for column in schema.columns})
-    raise InputError(f"{path} must end in .csv, .csv.gz, .parquet or .pq, or be a folder of Parquet files")
+    if {".csv", ".tsv"} & set(suffixes[-2:]):
+        kinds = None if schema is None else {column.name: column.kind for column in schema.columns}
+        return CsvBackend(path, kinds, dialect)
+    raise InputError(f"{path} must end in .csv, .csv.gz, .tsv, .parquet or .pq, or be a folder of Parquet files")
 
 
 def _open_pandas(frame: Any) -> tuple[RowBackend, Restore]:

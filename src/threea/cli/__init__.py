@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from threea.cli import measuring, release, terminal
+from threea.cli import measuring, release, schema, terminal
 from threea.errors import SettingError, ThreeaError
 
 app = typer.Typer(
@@ -23,8 +23,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Synthetic training sets from private tables, with a proven and counted privacy cost.",
 )
-
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet: a file, or a folder of Parquet files.")]
 
 
 def main() -> None:
@@ -56,27 +54,7 @@ def main() -> None:
 
 
 release.register(app)
-
-
-@app.command()
-def schema(
-    data: Data,
-    target: Annotated[str, typer.Option(help="The column that models will learn to predict.")],
-    out: Annotated[Path, typer.Option(help="Where to write the draft.")] = Path("schema.toml"),
-) -> None:
-    """Draft a schema for the owner to confirm. It holds values read from the rows: keep it until confirmed."""
-    from threea.describe.propose_schema import draft, to_toml
-
-    if out.exists():
-        raise SettingError(f"out ({out}) exists already; remove it or choose another name")
-    proposed, notes = draft(data, target)
-    text = to_toml(proposed, notes)
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        out.unlink(missing_ok=True)
-        raise SettingError(f"out ({out}) cannot be written: {error.strerror}; choose another place") from None
-    terminal.say(f"{out}: a draft. Replace what was read from the rows by what is public, then set confirmed = true.")
+schema.register(app)
 
 
 @app.command()

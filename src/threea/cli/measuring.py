@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from threea.cli import terminal
+from threea.cli.schema import DateFormat, Decimal, Encoding, Separator
 from threea.errors import SettingError
 
 VIOLATED = 1
@@ -34,16 +35,22 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A new or empty folder; DIR-evaluation by default.")
     ] = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    date_format: DateFormat = None,
 ) -> None:
     """Measure what a release is worth and what it gives away. It reads private rows: its report is for the owner."""
     from threea.evaluate.evaluation import check_place, save
     from threea.evaluate.evaluation import evaluate as measure
     from threea.evaluate.evidence import Evidence
     from threea.evaluate.owner_report import NOTICE, answers
+    from threea.table.dialect import dialect_of
 
+    dialect = dialect_of(separator, encoding, decimal, date_format)
     folder = check_place(release, out)
     with terminal.progress("Reading the tables"):
-        evidence = Evidence.load(release, train, holdout)
+        evidence = Evidence.load(release, train, holdout, dialect)
     with _telling("Evaluating") as tell:
         scores = measure(evidence, progress=tell)
     files = save(scores, evidence, folder)

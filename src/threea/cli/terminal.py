@@ -18,14 +18,26 @@ def number(name: str, text: str) -> float:
         raise SettingError(f"{name} ({text}) must be a number") from None
 
 
+def printable(text: str) -> str:
+    r"""Return text whose control characters are spelt out: names from a file must not steer the terminal.
+
+    Example:
+        >>> printable("ward\x1b[2J")
+        'ward\\x1b[2J'
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
+
+
 def say(line: str) -> None:
-    """Write a line to standard output."""
-    sys.stdout.write(line + "\n")
+    """Write a line, or several, to standard output."""
+    sys.stdout.write("\n".join(printable(part) for part in line.split("\n")) + "\n")
 
 
 def complain(line: str) -> None:
     """Write one line to standard error."""
-    sys.stderr.write(" ".join(line.split()) + "\n")
+    sys.stderr.write(printable(" ".join(line.split())) + "\n")
 
 
 def table(head: list[str], rows: list[list[str]]) -> None:
@@ -38,7 +50,7 @@ def table(head: list[str], rows: list[list[str]]) -> None:
     for name in head:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     # Piped, a table is as wide as it needs to be: scripts read it.
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200).print(table)
 

@@ -20,6 +20,7 @@ from threea.backends.hashing import row_hashes
 from threea.errors import InputError, SettingError
 from threea.publish import FORMATS
 from threea.table import codec
+from threea.table.dialect import Dialect
 from threea.table.schema import OTHER, Column, Kind, Schema
 
 Vector = NDArray[np.float64]
@@ -46,22 +47,26 @@ class Evidence:
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def load(cls, release: str | PathLike[str], train: Any, holdout: Any) -> Evidence:
+    def load(cls, release: str | PathLike[str], train: Any, holdout: Any, dialect: Dialect | None = None) -> Evidence:
         """Read a release's folder and the real rows, and check that they belong together.
 
         Args:
             release: The folder that `threea release` made.
             train: The private table: a path, or a pandas, polars or Arrow table.
             holdout: Real rows kept apart from the release.
+            dialect: How the real rows are written, if they are CSV files.
 
         Raises:
             InputError: The folder is no release, its rows were changed, or the tables do not fit it.
         """
         folder = Path(release)
         certificate = _certificate(folder)
-        synthetic = _synthetic(folder, certificate)
+        synthetic = _synthetic(folder, certificate, dialect)
         schema = _schema(folder, certificate)
-        real = {"train": _real(train, "train", schema), "holdout": _real(holdout, "holdout", schema)}
+        real = {
+            "train": _real(train, "train", schema, dialect),
+            "holdout": _real(holdout, "holdout", schema, dialect),
+        }
         if schema.target is not None and schema[schema.target].kind.listed:
             classes = pc.count_distinct(real["holdout"][schema.target], mode="only_valid").as_py()
             if classes < 2:
@@ -112,14 +117,16 @@ def _certificate(folder: Path) -> dict[str, Any]:
     return certificate
 
 
-def _synthetic(folder: Path, certificate: dict[str, Any]) -> pa.Table:
+def _synthetic(folder: Path, certificate: dict[str, Any], dialect: Dialect | None) -> pa.Table:
     paths = [folder / f"synthetic.{form}" for form in FORMATS if (folder / f"synthetic.{form}").exists()]
     if not paths:
         raise InputError(f"{folder} has no synthetic rows; give a folder made by `threea release`")
     found = hashlib.sha256(paths[0].read_bytes()).hexdigest()
     if found != certificate["synthetic_sha256"]:
         raise InputError(f"{paths[0]} is not the file that its certificate names: tampered with, or replaced; refused")
-    return open_backend(paths[0])[0].table()
+    # Of how the private file was written, synthetic rows keep what separates values.
+    kept = Dialect(separator=dialect.separator) if dialect and paths[0].suffix == ".csv" else None
+    return open_backend(paths[0], dialect=kept)[0].table()
 
 
 def _schema(folder: Path, certificate: dict[str, Any]) -> Schema:
@@ -130,8 +137,8 @@ def _schema(folder: Path, certificate: dict[str, Any]) -> Schema:
     return schema
 
 
-def _real(data: Any, role: str, schema: Schema) -> pa.Table:
-    table = open_backend(data)[0].table()
+def _real(data: Any, role: str, schema: Schema, dialect: Dialect | None) -> pa.Table:
+    table = open_backend(data, dialect=dialect)[0].table()
     missing = [column.name for column in schema.columns if column.name not in table.column_names]
     if missing:
         raise InputError(f"{role} lacks columns ({', '.join(missing)}) of the release; give the table it was made from")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from threea.errors import InputError, SchemaError
 from threea.table import dates
+from threea.table.column_names import shown
 from threea.table.schema import OTHER, Chunk, Column, Kind, Schema
 
 _NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))\s*$"
@@ -67,7 +68,7 @@ def fit(schema: Schema, layout: pa.Schema) -> Schema:
     described, present = {column.name for column in schema.columns}, set(layout.names)
     for names, where in ((described - present, "the data has not"), (present - described, "the schema has not")):
         if names:
-            raise SchemaError(f"column {', '.join(sorted(names))}: {where}; schema and data must have the same columns")
+            raise SchemaError(f"column {shown(sorted(names))}: {where}; schema and data must have the same columns")
     for column in schema.columns:
         problem = _misfit(column, layout.field(column.name))
         if problem:

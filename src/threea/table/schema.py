@@ -7,11 +7,12 @@ bounds (NaN for missing). A value outside the schema is clipped, or becomes "oth
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from os import PathLike
 from pathlib import Path
@@ -96,6 +97,8 @@ class Column:
     """Whether the values spread over orders of magnitude."""
     edges: tuple[float, ...] = ()
     """Cut points for bins; evenly spaced if empty."""
+    as_read: str = field(default="", compare=False, repr=False)
+    """In a draft, the digest of the column as it was read from the rows."""
 
     def __post_init__(self) -> None:
         problem = self._problem()
@@ -153,6 +156,12 @@ class Column:
         """Whether values are whole numbers once encoded."""
         return self.kind in (Kind.INTEGER, Kind.DATE, Kind.DATETIME)
 
+    @property
+    def digest(self) -> str:
+        """A short digest of what the column's TOML section says."""
+        text = "".join(f"{key} = {_toml(value)}\n" for key, value in (("name", self.name), *_column_fields(self)))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
     def cells(self, bins: int) -> Cells:
         """Return the column's cells, with at most `bins` bins where its edges are not given."""
         if self.kind.listed:
@@ -180,6 +189,7 @@ class Schema:
         target: The column that models will learn to predict, if any.
         confirmed: Whether the owner says that all of this is public knowledge.
         origin: Where it comes from: the owner, the table's types alone, or answers of the door.
+        number_target: Without bounds and categories yet, that a target of few whole numbers is still no class.
 
     Raises:
         SchemaError: Two columns of one name, or a target that is not among them.
@@ -189,6 +199,7 @@ class Schema:
     target: str | None = None
     confirmed: bool = True
     origin: Origin = Origin.OWNER
+    number_target: bool = False
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -213,6 +224,11 @@ class Schema:
     def features(self) -> tuple[Column, ...]:
         """The modelled columns without the target."""
         return tuple(column for column in self.modelled if column.name != self.target)
+
+    @property
+    def untouched(self) -> tuple[str, ...]:
+        """Names of the columns that are still exactly as a draft read them from the rows."""
+        return tuple(column.name for column in self.columns if column.as_read == column.digest)
 
     def confirm(self) -> Schema:
         """Return the same schema, confirmed as public knowledge by the caller."""
@@ -239,6 +255,8 @@ class Schema:
             data = tomllib.loads(text)
         except ValueError as error:
             raise SchemaError(f"schema is not TOML: {error}") from None
+        except RecursionError:
+            raise SchemaError("schema is nested too deeply; is it a schema.toml?") from None
         columns = data.get("column")
         if not isinstance(columns, dict) or not columns:
             raise SchemaError("schema has no [column.NAME] sections; make a draft with `threea schema`")
@@ -262,8 +280,13 @@ class Schema:
         """
         return cls(tuple(_column_from(name, fields) for name, fields in columns.items()), target=target)
 
-    def to_toml(self, notes: Mapping[str, str] | None = None) -> str:
-        """Write the schema as TOML, with a note above each column that has one."""
+    def to_toml(self, notes: Mapping[str, str] | None = None, *, marks: bool = False) -> str:
+        """Write the schema as TOML, with a note above each column that has one.
+
+        Args:
+            notes: By column name.
+            marks: Whether to write down which columns were read from the rows: in a draft, never in a release.
+        """
         lines = [f"confirmed = {str(self.confirmed).lower()}"]
         if self.origin is not Origin.OWNER:
             lines.append(f"origin = {_toml(self.origin)}")
@@ -274,6 +297,8 @@ class Schema:
             lines += [f"# {line}" for line in (notes or {}).get(column.name, "").splitlines()]
             lines.append(f"[column.{_toml(column.name)}]")
             lines += [f"{key} = {_toml(value)}" for key, value in _column_fields(column)]
+            if marks and column.as_read:
+                lines.append(f"as_read = {_toml(column.as_read)}")
         return "\n".join(lines) + "\n"
 
 
@@ -298,7 +323,7 @@ def _column_fields(column: Column) -> Iterable[tuple[str, Any]]:
 
 
 def _column_from(name: str, fields: Any) -> Column:
-    known = {"kind", "lower", "upper", "categories", "open_ended", "nullable", "special", "log", "edges"}
+    known = {"kind", "lower", "upper", "categories", "open_ended", "nullable", "special", "log", "edges", "as_read"}
     if not isinstance(fields, dict) or set(fields) - known:
         wrong = ", ".join(sorted(set(fields) - known)) if isinstance(fields, dict) else str(fields)
         raise SchemaError(f"column {name}: unknown keys ({wrong}); known are {', '.join(sorted(known))}")
@@ -313,6 +338,7 @@ def _column_from(name: str, fields: Any) -> Column:
         ("open_ended", bool),
         ("nullable", bool),
         ("log", bool),
+        ("as_read", str),
     ):
         if key in fields and not isinstance(fields[key], kinds):
             raise SchemaError(f"column {name}: {key} ({fields[key]}) must be a {kinds.__name__}")

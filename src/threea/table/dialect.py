@@ -1,0 +1,118 @@
+"""How a CSV file is written: what separates its values, its encoding, its decimal mark, how it writes dates.
+
+Public, like the names in its header line: said by the owner, or found in that line alone. Rows are never looked at to
+find out, for one of them could then change how all the others are read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from threea.errors import SettingError
+
+if TYPE_CHECKING:
+    import pyarrow.csv
+
+DIRECTIVES = {
+    "%d": r"\d{1,2}",
+    "%m": r"\d{1,2}",
+    "%Y": r"\d{4}",
+    "%y": r"\d{2}",
+    "%H": r"\d{1,2}",
+    "%M": r"\d{1,2}",
+    "%S": r"\d{1,2}",
+    "%f": r"\d{1,6}",
+}
+"""What a date format may hold: day, month, year, hour, minute, second and its fraction, in digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a CSV file is written. What is not said is found in the header line, or as standard CSV has it.
+
+    Raises:
+        SettingError: No file can be written so.
+
+    Example:
+        >>> Dialect(separator=";", decimal=",", date_format="%d.%m.%Y")
+        Dialect(separator=';', encoding=None, decimal=',', date_format='%d.%m.%Y')
+    """
+
+    separator: str | None = None
+    """What stands between values; by default a comma, or a semicolon or tab where the header line has no comma."""
+    encoding: str | None = None
+    """Its characters' encoding; by default what a byte order mark says, or UTF-8."""
+    decimal: str = "."
+    """The decimal mark. With a comma, points group digits: 1.234,5."""
+    date_format: str | None = None
+    """How dates are written, such as %d.%m.%Y; ISO dates are read always."""
+
+    def __post_init__(self) -> None:
+        problem = self._problem()
+        if problem:
+            raise SettingError(problem)
+
+    def _problem(self) -> str | None:
+        separator = self.separator
+        if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'):
+            return f"separator ({separator}) must be one character, such as ';', '|' or a tab"
+        if self.decimal not in (".", ","):
+            return f"decimal ({self.decimal}) must be a point or a comma"
+        if self.encoding is not None and not _is_encoding(self.encoding):
+            return f"encoding ({self.encoding}) is unknown; try utf-8, cp1252, latin-1 or utf-16"
+        return None if self.date_format is None else _format_problem(self.date_format)
+
+    def write_options(self) -> pyarrow.csv.WriteOptions:
+        """Return how synthetic rows are written: UTF-8, decimal points, ISO dates; values separated as they came in."""
+        import pyarrow.csv
+
+        return pyarrow.csv.WriteOptions(delimiter=self.separator or ",")
+
+
+def dialect_of(separator: str | None, encoding: str | None, decimal: str | None, date_format: str | None) -> Dialect:
+    r"""Return the dialect that options describe; a tab may be written as `tab` or `\t`, which shells pass on.
+
+    Example:
+        >>> dialect_of("tab", None, None, None) == Dialect(separator="\t")
+        True
+    """
+    spelt = {"tab": "\t", "\\t": "\t"}.get(separator or "", separator)
+    return Dialect(separator=spelt, encoding=encoding, decimal=decimal or ".", date_format=date_format)
+
+
+def said(dialect: Dialect | None) -> str:
+    """Return the names of the options that a dialect sets; nothing if it says nothing."""
+    if dialect is None:
+        return ""
+    return ", ".join(field.name for field in fields(dialect) if getattr(dialect, field.name) != field.default)
+
+
+def parts_of(date_format: str) -> list[str]:
+    """Return a date format's directives in their order.
+
+    Example:
+        >>> parts_of("%d.%m.%Y")
+        ['%d', '%m', '%Y']
+    """
+    return re.findall("%.", date_format)
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        return b"a\0".decode(name, "replace") is not None
+    except (LookupError, ValueError):
+        return False
+
+
+def _format_problem(date_format: str) -> str | None:
+    parts = parts_of(date_format)
+    if set(parts) - set(DIRECTIVES) or len(set(parts)) != len(parts) or date_format.count("%") != len(parts):
+        return f"date_format ({date_format}) may hold each of {' '.join(DIRECTIVES)} once"
+    if not ({"%d", "%m"} <= set(parts) and len({"%Y", "%y"} & set(parts)) == 1):
+        return f"date_format ({date_format}) needs a day, a month and a year, such as %d.%m.%Y"
+    clock = ("%H", "%M", "%S", "%f")
+    if set(clock[: len(set(parts) & set(clock))]) - set(parts):
+        return f"date_format ({date_format}) has a part of the time without what it is part of; add %H, %M or %S"
+    return None
