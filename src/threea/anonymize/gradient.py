@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.lookup_sums import SHRINK, Floats, Integers, LookupSum, keys_of
+from threea.anonymize.lookup_sums import SHRINK, Floats, Integers, LookupSum, keys_of, squared, times
 from threea.anonymize.query import Rows
 from threea.errors import SettingError
 from threea.table.cells import AnyCells
@@ -145,10 +145,8 @@ class _Residuals:
 
     @property
     def norms_squared(self) -> Integers:
-        whole = self.residuals.astype(np.int64)
-        present = np.sum([cell >= 0 for cell in self.cells], axis=0, dtype=np.int64)
-        norms: Integers = np.einsum("ij,ij->j", whole, whole) * present
-        return norms
+        present: Integers = np.sum([cell >= 0 for cell in self.cells], axis=0, dtype=np.int64)
+        return times(squared(self.residuals.T), present)
 
     def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
         for feature, cell in enumerate(self.cells):

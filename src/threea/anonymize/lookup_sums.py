@@ -26,6 +26,8 @@ Integers = NDArray[np.int64]
 SHRINK = 1 - 2.0**-32
 """Covers the roundings of a length computed in floating point, for up to 2**20 numbers."""
 MOST_NUMBERS = 1 << 20
+TOO_LONG = 1 << 62
+"""Beyond every bound: squares of these are at most 2**60 grid steps."""
 _BLOCK_NUMBERS = 1 << 22
 _MOST_BLOCK = 1 << 14
 
@@ -97,7 +99,14 @@ def shortened(vectors: Floats, lengths: Floats, radius: float, longest: float) -
 
 
 def squared(vectors: Floats) -> Integers:
-    """Return the rows' squared norms as exact integers; the vectors are whole."""
-    whole = vectors.astype(np.int64)
-    norms: Integers = np.einsum("ij,ij->i", whole, whole)
-    return norms
+    """Return the rows' squared norms as exact integers, or `TOO_LONG`; the vectors are whole."""
+    # Below 2**61 by floats is below 2**62 in truth, so that no integer overflows.
+    fits = np.einsum("ij,ij->i", vectors, vectors) < TOO_LONG / 2
+    whole = np.where(fits[:, None], vectors, 0.0).astype(np.int64)
+    return np.where(fits, np.einsum("ij,ij->i", whole, whole), TOO_LONG)
+
+
+def times(norms: Integers, factor: Integers | int) -> Integers:
+    """Return squared norms multiplied by small whole numbers, or `TOO_LONG`."""
+    fits = norms <= TOO_LONG // np.maximum(factor, 1)
+    return np.where(fits, np.where(fits, norms, 0) * factor, TOO_LONG)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from threea.anonymize.lookup_sums import (
     MOST_NUMBERS,
+    TOO_LONG,
     Floats,
     Integers,
     LookupSum,
@@ -254,7 +255,11 @@ class _Members:
         fourth = squared(self.whole * self.whole)
         if self.moment is Moment.SQUARES:
             return fourth
-        return _DIAGONAL**2 * fourth + _BESIDE**2 * ((squared(self.whole) ** 2 - fourth) // 2)
+        # Products of a row within its bound are below this, and so far from overflow.
+        lengths = squared(self.whole)
+        fits = lengths < 1 << 26
+        lengths, fourth = np.where(fits, lengths, 0), np.where(fits, fourth, 0)
+        return np.where(fits, _DIAGONAL**2 * fourth + _BESIDE**2 * ((lengths**2 - fourth) // 2), TOO_LONG)
 
     def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
         for group in range(len(sums)):
