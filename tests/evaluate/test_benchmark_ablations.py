@@ -151,7 +151,7 @@ def test_a_variant_that_fails_is_a_line_with_its_reason(tmp_path: Path, monkeypa
     def refusing(*arguments: object) -> None:
         raise SettingError("no clusters today")
 
-    monkeypatch.setattr("threea.approximate.constrained.SizeConstrained.fit", refusing)
+    monkeypatch.setattr("threea.published.clustmix_clusters.SizeConstrained.fit", refusing)
     result = ablations(["uniform"], FEW, 8.0, 1, data=tmp_path)
     found = result["lines"][0]["recipes"]
     assert found[FEW[1]]["error"] == "error: SettingError: no clusters today"

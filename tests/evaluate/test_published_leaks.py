@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from threea.anonymize.open_table import open_table
-from threea.approximate.constrained import SizeConstrained
 from threea.evaluate.audit_bounds import most_direct
+from threea.published.clustmix_clusters import SizeConstrained
 from threea.testing import SeededNoise
 
 SURE = 1 - 1e-6

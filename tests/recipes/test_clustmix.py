@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from threea.adapt.mixing import SEARCHED, Mixing
 from threea.anonymize.open_table import open_table
-from threea.approximate.constrained import SizeConstrained
 from threea.approximate.label_counts import CLASSES
 from threea.approximate.mixture import CLUSTERS, HISTOGRAMS, MIXTURES
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import MissingExtra, SettingError
+from threea.published.clustmix_clusters import SizeConstrained
+from threea.published.clustmix_mixing import SEARCHED, Mixing
 from threea.recipes import RECIPES, ClustMix, Independent
 from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
@@ -95,7 +95,7 @@ def test_the_certificate_states_the_settings_that_a_search_chose(monkeypatch):
     monkeypatch.setattr(SizeConstrained, "cluster", lambda self, source: made.append(self) or cluster(self, source))
     monkeypatch.setattr(Mixing, "anonymized", lambda self, found: mixed.append(self) or anonymized(self, found))
     monkeypatch.setattr(Mixing, "_induced", lambda self, clusters: clusters.centroids)
-    monkeypatch.setattr("threea.adapt.search.utility", lambda points, source: next(scores))
+    monkeypatch.setattr("threea.published.clustmix_search.utility", lambda points, source: next(scores))
     recipe = ClustMix(mode="published", sigma_max=0.2, search=3)
     table = open_table(
         arrow(*rows_of(300, 0)), schema=SCHEMA, budget=Budget(1.0), noise=SeededNoise(0), accept_unproven=True

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from threea import datasets
 from threea.adapt.kip import induce
-from threea.adapt.mixing import Mixing
 from threea.anonymize.open_table import open_table
-from threea.approximate.constrained import Clusters
 from threea.budget import Budget
 from threea.errors import InputError, MissingExtra, SettingError
 from threea.framework import Recipe
+from threea.published.clustmix_clusters import Clusters
+from threea.published.clustmix_mixing import Mixing
 from threea.recipes import Auto, ClustMix
 from threea.table.schema import Schema
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from threea.adapt.clustmix_adapt import InducedMixture
-from threea.adapt.mixing import ASSUMPTIONS, SEARCHED, Mixing
-from threea.adapt.search import Search
-from threea.approximate.constrained import SizeConstrained
 from threea.approximate.mixture import Mixture
-from threea.approximate.scaling import Name
 from threea.certificate import Guarantee
 from threea.errors import SettingError
 from threea.framework import Recipe
+from threea.published.clustmix_clusters import SizeConstrained
+from threea.published.clustmix_mixing import ASSUMPTIONS, SEARCHED, Mixing
+from threea.published.clustmix_search import Search
+from threea.published.scaling import Name
 
 Mode = Literal["proven", "published"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from threea.adapt.mixing import Mixing
-from threea.approximate.constrained import RandomGroups
 from threea.approximate.random_mixing import RandomMixing
 from threea.certificate import Guarantee
 from threea.errors import SettingError
 from threea.framework import Recipe
+from threea.published.clustmix_clusters import RandomGroups
+from threea.published.clustmix_mixing import Mixing
 
 Mode = Literal["proven", "published"]
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from threea.approximate.assignment import Floats, Integers, assign
 from threea.errors import MissingExtra
+from threea.published.size_constrained_assignment import Floats, Integers, assign
 
 Covariance = Literal["isotropic", "diagonal", "full"]
 _ROUNDS, _SETTLED = 10, 0.01

@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from threea.adapt import mixing, search
-from threea.adapt.mixing import Mixing, Points
-from threea.adapt.search import POINTS, Search, utility
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
-from threea.approximate.constrained import Clusters, SizeConstrained
 from threea.budget import Budget
 from threea.errors import InternalError, MissingExtra, SettingError
+from threea.published import clustmix_mixing, clustmix_search
+from threea.published.clustmix_clusters import Clusters, SizeConstrained
+from threea.published.clustmix_mixing import Mixing, Points
+from threea.published.clustmix_search import POINTS, Search, utility
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
@@ -49,7 +49,7 @@ def searched(trials: int, seed: int = 0) -> Points:
 
 
 def no_inducing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mixing.Mixing, "_induced", lambda self, clusters: clusters.centroids)
+    monkeypatch.setattr(clustmix_mixing.Mixing, "_induced", lambda self, clusters: clusters.centroids)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -83,7 +83,7 @@ def test_the_best_of_all_trials_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
         tried.append(points)
         return next(scores)
 
-    monkeypatch.setattr(search, "utility", told)
+    monkeypatch.setattr(clustmix_search, "utility", told)
     best = searched(4)
     assert len(tried) == 4
     assert best is tried[1]
@@ -95,7 +95,7 @@ def test_the_best_of_all_trials_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_settings_given_are_tried_first_and_others_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     no_inducing(monkeypatch)
-    monkeypatch.setattr(search, "utility", lambda points, source: 0.0)
+    monkeypatch.setattr(clustmix_search, "utility", lambda points, source: 0.0)
     mixed: list[Mixing] = []
     made: list[SizeConstrained] = []
     reaches: set[float] = set()

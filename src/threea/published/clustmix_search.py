@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.adapt.mixing import Mixing, Points
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
-from threea.approximate.constrained import Clusters, SizeConstrained, Source
-from threea.approximate.scaling import SCALINGS
 from threea.errors import InternalError, MissingExtra, SettingError
 from threea.framework import Model
+from threea.published.clustmix_clusters import Clusters, SizeConstrained, Source
+from threea.published.clustmix_mixing import Mixing, Points
+from threea.published.scaling import SCALINGS
 from threea.table.schema import Chunk, Column, Schema
 
 LIGHTGBM: dict[str, Any] = {"num_iterations": 200, "learning_rate": 0.1, "num_leaves": 31, "min_data_in_leaf": 20}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threea.approximate.scaling import SCALINGS, Scale, Scaling
+from threea.published.scaling import SCALINGS, Scale, Scaling
 from threea.table.schema import Column, Kind
 
 REAL = Column(name="x", kind=Kind.REAL, lower=-1e6, upper=1e6)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.plan import Plan, Step
-from threea.approximate.assignment import NoSolution
-from threea.approximate.constrained_gmm import COVARIANCES, Covariance, constrained_means, means, mixture
-from threea.approximate.scaling import SCALINGS, Floats, Name, Scaling
 from threea.errors import InputError, InternalError, SettingError
 from threea.model_summary import Histogram
+from threea.published.constrained_gmm import COVARIANCES, Covariance, constrained_means, means, mixture
+from threea.published.scaling import SCALINGS, Floats, Name, Scaling
+from threea.published.size_constrained_assignment import NoSolution
 from threea.table.schema import Chunk, Column, Schema
 
 Integers = NDArray[np.int64]

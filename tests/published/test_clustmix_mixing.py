@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from threea.adapt import kip as inducing
-from threea.adapt import mixing
-from threea.adapt.mixing import ASSUMPTIONS, Mixing, Points
+from threea.adapt import kip
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
-from threea.approximate.constrained import Clusters, RandomGroups, SizeConstrained
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import InternalError, SettingError
 from threea.framework import Recipe
+from threea.published import clustmix_mixing
+from threea.published.clustmix_clusters import Clusters, RandomGroups, SizeConstrained
+from threea.published.clustmix_mixing import ASSUMPTIONS, Mixing, Points
 from threea.release import Fixed, Release
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
@@ -115,8 +115,8 @@ def test_noise_has_the_papers_spread(stage: Any, settings: Any, monkeypatch: pyt
         seen.update(sizes=np.bincount(memberships), clean=real(values, memberships))
         return seen["clean"]
 
-    real = mixing.means
-    monkeypatch.setattr(mixing, "means", means)
+    real = clustmix_mixing.means
+    monkeypatch.setattr(clustmix_mixing, "means", means)
     release = released(Published(stage=stage(sigma_max=0.05, scaling="minmax"), mixing=Mixing(**settings)))
     assert isinstance(release.model, Points)
     points = np.column_stack([release.model.chunk[f"f{place}"] for place in range(COLUMNS)])
@@ -137,7 +137,7 @@ def test_labels_are_their_clusters() -> None:
 
 
 def test_alpha_one_needs_no_inducing_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inducing, "induce", None)
+    monkeypatch.setattr(kip, "induce", None)
     assert released(Published()).rows > 10
 
 
@@ -149,9 +149,9 @@ def test_each_slice_is_induced_by_its_own_rows(slices: int, monkeypatch: pytest.
         calls.append((len(support), len(target), settings["alpha"], settings["regularisation"]))
         assert len(labels) == len(support)
         assert len(target_labels) == len(target)
-        return inducing.Induced(support + 0.01, np.zeros(0))
+        return kip.Induced(support + 0.01, np.zeros(0))
 
-    monkeypatch.setattr(inducing, "induce", induce)
+    monkeypatch.setattr(kip, "induce", induce)
     clusters = clustered(slices=slices)
     points = Mixing(alpha=0.25, regularisation=0.5).anonymized(clusters)
     assert len(calls) == len(np.unique(clusters.regions)) == slices
@@ -163,17 +163,17 @@ def test_each_slice_is_induced_by_its_own_rows(slices: int, monkeypatch: pytest.
 def test_memberships_are_made_anew_around_adapted_centroids(monkeypatch: pytest.MonkeyPatch) -> None:
     clusters = clustered()
     seen: list[Any] = []
-    real = mixing.means
+    real = clustmix_mixing.means
 
     def means(values: Any, memberships: Any) -> Any:
         seen.append(memberships)
         return real(values, memberships)
 
     def elsewhere(support: Any, labels: Any, *rest: Any, **settings: Any) -> Any:
-        return inducing.Induced(np.random.default_rng(1).permutation(support), np.zeros(0))
+        return kip.Induced(np.random.default_rng(1).permutation(support), np.zeros(0))
 
-    monkeypatch.setattr(mixing, "means", means)
-    monkeypatch.setattr(inducing, "induce", elsewhere)
+    monkeypatch.setattr(clustmix_mixing, "means", means)
+    monkeypatch.setattr(kip, "induce", elsewhere)
     Mixing(alpha=0.5).anonymized(clusters)
     Mixing(alpha=0.5, recompute=False).anonymized(clusters)
     moved, kept = seen

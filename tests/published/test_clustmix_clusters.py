@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from threea.anonymize.events import Gaussian
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
-from threea.approximate import constrained
-from threea.approximate import constrained_gmm as components
-from threea.approximate.assignment import NoSolution, assign
-from threea.approximate.constrained import STEP, Clusters, RandomGroups, SizeConstrained, sliced
-from threea.approximate.constrained_gmm import COVARIANCES, constrained_means, means, mixture, squared_distances
 from threea.budget import Budget
 from threea.errors import InputError, InternalError, SettingError
+from threea.published import clustmix_clusters, constrained_gmm
+from threea.published.clustmix_clusters import STEP, Clusters, RandomGroups, SizeConstrained, sliced
+from threea.published.constrained_gmm import COVARIANCES, constrained_means, means, mixture, squared_distances
+from threea.published.size_constrained_assignment import NoSolution, assign
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
@@ -213,7 +212,7 @@ def test_costs_are_minus_the_log_density(covariance: Any, spread: Any) -> None:
     rng = np.random.default_rng(0)
     values = rng.multivariate_normal([0.3, 0.6], spread, 400)
     memberships = np.repeat([0, 1], 200)
-    costs = components._DENSITIES[covariance](values, memberships)
+    costs = constrained_gmm._DENSITIES[covariance](values, memberships)
     for place in range(2):
         inside = values[memberships == place]
         moments = np.cov(inside.T, bias=True)
@@ -221,7 +220,7 @@ def test_costs_are_minus_the_log_density(covariance: Any, spread: Any) -> None:
             "isotropic": np.eye(2) * np.trace(moments) / 2,
             "diagonal": np.diag(np.diag(moments)),
             "full": moments,
-        }[covariance] + components._LEAST_VARIANCE * np.eye(2)
+        }[covariance] + constrained_gmm._LEAST_VARIANCE * np.eye(2)
         expected = -multivariate_normal(inside.mean(axis=0), kept).logpdf(values) - math.log(2 * math.pi)
         assert costs[:, place] == pytest.approx(expected)
 
@@ -235,7 +234,7 @@ def test_when_the_time_is_up_constrained_k_means_does_it(monkeypatch: pytest.Mon
         called.append(count)
         return constrained_means(values, count, least, rng)
 
-    monkeypatch.setattr(constrained, "constrained_means", spy)
+    monkeypatch.setattr(clustmix_clusters, "constrained_means", spy)
     budget = Budget(4.0, 1e-2)
     assert clusters_of(SizeConstrained(sigma_max=0.5), table, schema, budget).rows > 1
     assert not called
@@ -259,14 +258,14 @@ def test_slices_are_cut_along_a_feature(slices: int) -> None:
 
 
 def test_a_slice_that_is_too_large_is_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constrained, "MOST_CELLS", 1000)
+    monkeypatch.setattr(clustmix_clusters, "MOST_CELLS", 1000)
     values, labels = np.zeros((5000, 3)), np.zeros(5000, np.int64)
     regions = sliced(values, labels, 1, 10, np.random.default_rng(0))
     assert len(np.unique(regions)) >= 50
-    monkeypatch.setattr(constrained, "MOST_CELLS", 10**9)
-    monkeypatch.setattr(constrained, "MOST_CLUSTERS", 10)
+    monkeypatch.setattr(clustmix_clusters, "MOST_CELLS", 10**9)
+    monkeypatch.setattr(clustmix_clusters, "MOST_CLUSTERS", 10)
     assert len(np.unique(sliced(values, labels, 1, 10, np.random.default_rng(0)))) >= 50
-    monkeypatch.setattr(constrained, "MOST_CLUSTERS", 500)
+    monkeypatch.setattr(clustmix_clusters, "MOST_CLUSTERS", 500)
     assert not sliced(values, labels, 1, 10, np.random.default_rng(0)).any()
 
 

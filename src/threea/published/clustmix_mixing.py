@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
-from threea.approximate.assignment import assign
-from threea.approximate.constrained import Clusters
-from threea.approximate.constrained_gmm import means, squared_distances
 from threea.errors import InternalError, SettingError
 from threea.framework import Model
 from threea.model_summary import Histogram
+from threea.published.clustmix_clusters import Clusters
+from threea.published.constrained_gmm import means, squared_distances
+from threea.published.size_constrained_assignment import assign
 from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
