@@ -18,7 +18,7 @@ from threea.adapt.teacher import Taught
 from threea.approximate.label_counts import RARE
 from threea.budget import Budget
 from threea.model_summary import TermsFigure, TreeFigure
-from threea.recipes import Independent, LabelTreeRecipe
+from threea.recipes import Independent, LabelTree
 from threea.release import Release
 from threea.report import render
 from threea.table.schema import Schema
@@ -30,7 +30,7 @@ LINES = ["rows per class", "features given the label", "tree edges", "pairs give
 def released(data: pa.Table, schema: Schema, epsilon: float = 4.0, **settings: Any) -> Release:
     """Make a release whose noise is seeded, so that no test has a false alarm."""
     table = threea.open_table(data, schema=schema, budget=Budget(epsilon), noise=SeededNoise(0))
-    return LabelTreeRecipe(**settings).run(table, rows=4_000, seed=0)
+    return LabelTree(**settings).run(table, rows=4_000, seed=0)
 
 
 def rare(share: float) -> Release:
@@ -180,7 +180,7 @@ class TestClasses:
 
 def test_error_bars_are_as_long_as_the_noise_is_wide() -> None:
     """Seeded, so no false alarm: over 24 teachers of one tree, weights spread by what their error bars say."""
-    recipe, teachers = LabelTreeRecipe(), []
+    recipe, teachers = LabelTree(), []
 
     def opened(seed: int) -> threea.PrivateTable:
         data, schema = hospital.stays(1_500), hospital.schema()

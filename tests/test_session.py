@@ -15,9 +15,9 @@ from threea import hospital
 from threea import session as synthesis
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
-from threea.approximate.gaussians import Gaussians
+from threea.approximate.gaussians import ClassGaussians
 from threea.errors import BudgetRefused, SettingError, UserError
-from threea.recipes import DEFAULT, RECIPES, GaussiansRecipe, Independent
+from threea.recipes import DEFAULT, RECIPES, Gaussians, Independent
 from threea.session import make_recipe, synthesize
 
 
@@ -38,8 +38,8 @@ def test_every_recipe_can_be_made_from_its_name(name: str) -> None:
 
 def test_settings_are_read_from_text() -> None:
     assert make_recipe("independent", {"bins": "16"}) == Independent(bins=16)
-    assert make_recipe("gaussians", {"image": "28,28"}) == GaussiansRecipe(image=(28, 28))
-    assert make_recipe("gaussians", {"image": " 4, 7"}).approximate == Gaussians(image=(4, 7))
+    assert make_recipe("gaussians", {"image": "28,28"}) == Gaussians(image=(28, 28))
+    assert make_recipe("gaussians", {"image": " 4, 7"}).approximate == ClassGaussians(image=(4, 7))
 
 
 @pytest.mark.parametrize("name", ["independant", "Independent", "indep", "independent "])
@@ -92,7 +92,7 @@ def test_bad_images(value: str, message: str) -> None:
 
 
 def test_an_image_of_another_size_than_the_rows_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
-    recipe, ledger = GaussiansRecipe(image=(3, 5)), tmp_path / "ledger.db"
+    recipe, ledger = Gaussians(image=(3, 5)), tmp_path / "ledger.db"
     with pytest.raises(SettingError, match=r"^image \(3,5\) must have as many pixels as numeric columns \(\d+\)$"):
         call(recipe=recipe, ledger=ledger, dataset="stays")
     assert Ledger(ledger).releases("stays") == []

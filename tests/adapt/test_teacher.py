@@ -13,7 +13,7 @@ from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.errors import SettingError
 from threea.hospital import schema as hospital_schema
-from threea.recipes import LabelTreeRecipe
+from threea.recipes import LabelTree
 from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
@@ -38,7 +38,7 @@ def xor_free(classes: int, rows: int = ROWS) -> tuple[pa.Table, Schema, np.ndarr
 
 
 def taught(table: pa.Table, schema: Schema, noise: Any, epsilon: float = 3.0, **settings: Any) -> Taught:
-    recipe = LabelTreeRecipe(**settings)
+    recipe = LabelTree(**settings)
     opened = open_table(table, schema=schema, budget=Budget(epsilon), noise=noise)
     plan = recipe.plan(opened)
     model = recipe.adapt.adapt(recipe.approximate.fit(opened, plan), opened, plan)
@@ -70,7 +70,7 @@ def test_labels_are_drawn_by_the_teacher_and_features_by_the_tree() -> None:
 
 def test_with_alpha_one_nothing_is_asked_and_the_tree_keeps_its_labels() -> None:
     table, schema, _ = xor_free(2)
-    recipe = LabelTreeRecipe(alpha=1.0)
+    recipe = LabelTree(alpha=1.0)
     opened = open_table(table, schema=schema, budget=Budget(1.0), noise=SilentNoise())
     plan = recipe.plan(opened)
     assert STEP not in {line.name for line in plan.lines}
@@ -86,7 +86,7 @@ def test_without_a_target_nothing_is_asked() -> None:
 def test_it_labels_trees_alone() -> None:
     opened = open_table(xor_free(2)[0], schema=xor_free(2)[1], budget=Budget(1.0))
     with pytest.raises(SettingError, match="label tree"):
-        Teacher().adapt(None, opened, LabelTreeRecipe().plan(opened))  # type: ignore[arg-type]
+        Teacher().adapt(None, opened, LabelTree().plan(opened))  # type: ignore[arg-type]
 
 
 @given(st.integers(2, 5), st.integers(0, 1000))
@@ -106,7 +106,7 @@ def test_even_draws_of_certain_classes_are_certain() -> None:
 @pytest.mark.parametrize("field", [{"alpha": 1.5}, {"alpha": -0.1}, {"teacher": 0.0}, {"teacher": 0.95}])
 def test_settings_outside_their_bounds_are_refused(field: dict[str, float]) -> None:
     with pytest.raises(SettingError, match=next(iter(field))):
-        LabelTreeRecipe(**field)
+        LabelTree(**field)
 
 
 def test_the_embedded_table_has_a_teacher() -> None:

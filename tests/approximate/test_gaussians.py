@@ -8,7 +8,7 @@ from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Answer
 from threea.approximate.covariance_denoising import _spiked, covariances, second_moment, shrunk_means
-from threea.approximate.gaussians import HISTOGRAMS, PRODUCTS, Gaussians
+from threea.approximate.gaussians import HISTOGRAMS, PRODUCTS, ClassGaussians
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
 from threea.table import codec
@@ -22,7 +22,7 @@ REAL = {"kind": "real", "lower": -4.0, "upper": 4.0, "nullable": False}
 def fitted(table, schema, *, noise=None, epsilon=1e5, adjacency=Adjacency.ADD_REMOVE, **settings):
     """Fit; without noise by default, and with an epsilon at which the model expects none either."""
     private = open_table(table, schema=schema, budget=Budget(epsilon, 1e-6, adjacency), noise=noise or SilentNoise())
-    gaussians = Gaussians(**settings)
+    gaussians = ClassGaussians(**settings)
     return gaussians.fit(private, Plan.calibrate(private.budget, gaussians.steps(private.schema)))
 
 
@@ -156,13 +156,13 @@ def images(side, lower=0.0):
 
 
 def test_square_numbers_of_like_columns_are_images():
-    assert Gaussians()._grid(images(16)) == (16, 16)
-    assert Gaussians()._grid(images(15)) == (225,)
-    assert Gaussians(image=(5, 45))._grid(images(15)) == (5, 45)
+    assert ClassGaussians()._grid(images(16)) == (16, 16)
+    assert ClassGaussians()._grid(images(15)) == (225,)
+    assert ClassGaussians(image=(5, 45))._grid(images(15)) == (5, 45)
     unlike = images(16).columns[:-1] + images(16, lower=1.0).columns[-1:]
-    assert Gaussians()._grid(Schema(unlike)) == (256,)
+    assert ClassGaussians()._grid(Schema(unlike)) == (256,)
     with pytest.raises(SettingError, match="pixels"):
-        Gaussians(image=(5, 5))._grid(images(15))
+        ClassGaussians(image=(5, 5))._grid(images(15))
 
 
 def test_noise_alone_has_no_covariance():
@@ -248,14 +248,14 @@ def test_classes_share_a_covariance_where_there_are_many():
 
 def test_every_step_is_charged_and_weighed():
     _, schema, *_ = two_classes(1)
-    weights = {step.name: step.weight for step in Gaussians().steps(schema)}
+    weights = {step.name: step.weight for step in ClassGaussians().steps(schema)}
     assert len(weights) == 6
     assert weights[PRODUCTS] > weights[HISTOGRAMS]
 
 
 def test_a_table_without_numbers_is_refused():
     with pytest.raises(SettingError, match="numeric"):
-        Gaussians().steps(Schema.of({"flag": {"kind": "boolean"}}))
+        ClassGaussians().steps(Schema.of({"flag": {"kind": "boolean"}}))
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_a_table_without_numbers_is_refused():
 )
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(SettingError):
-        Gaussians(**wrong)
+        ClassGaussians(**wrong)
 
 
 def test_the_answer_of_a_label_tells_the_rows():

@@ -8,9 +8,9 @@ import pytest
 
 from threea.anonymize.open_table import open_table
 from threea.approximate.label_counts import CLASSES, RARE
-from threea.approximate.label_tree import EDGES, FEATURES, PAIRS, LabelTree, TreeModel
+from threea.approximate.label_tree import EDGES, FEATURES, PAIRS, LabelAugmentedTree, TreeModel
 from threea.budget import Budget
-from threea.recipes import LabelTreeRecipe
+from threea.recipes import LabelTree
 from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
 
@@ -34,7 +34,7 @@ def chain(rows: int = ROWS, **options: Any) -> tuple[pa.Table, Schema]:
 
 
 def fitted(table: pa.Table, schema: Schema, noise: Any = None, epsilon: float = 1.0, alpha: float = 1.0) -> TreeModel:
-    recipe = LabelTreeRecipe(alpha=alpha)
+    recipe = LabelTree(alpha=alpha)
     opened = open_table(table, schema=schema, budget=Budget(epsilon), noise=noise or SeededNoise(1))
     model = recipe.approximate.fit(opened, recipe.plan(opened))
     assert isinstance(model, TreeModel)
@@ -139,7 +139,7 @@ def test_a_numeric_target_is_cut_into_ranges_and_drawn_back() -> None:
 
 def test_steps_cover_what_it_asks() -> None:
     _, schema = chain()
-    names = {step.name: step.count for step in LabelTree().steps(schema)}
+    names = {step.name: step.count for step in LabelAugmentedTree().steps(schema)}
     assert names == {CLASSES: 1, FEATURES: 1, EDGES: 3, PAIRS: 1}
 
 

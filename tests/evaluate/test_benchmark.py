@@ -230,8 +230,8 @@ def test_a_recipe_can_be_named_with_settings(monkeypatch: pytest.MonkeyPatch) ->
     found = benchmark_work.named_recipe("settled: weights=1,2, bins=4 ,tree=a=b")
     assert (found.weights, found.bins, found.tree) == ((1, 2), 4, "a=b")
     assert benchmark_work.named_recipe("independent") == recipes.Independent()
-    published = benchmark_work.named_recipe("clustmix:mode=published,search=30")
-    assert published == recipes.ClustMix(mode="published", search=30)
+    published = benchmark_work.named_recipe("clustmix-published:sigma_max=0.1,search=30")
+    assert published == recipes.ClustMixPublished(sigma_max=0.1, search=30)
 
 
 @pytest.mark.parametrize(
@@ -239,9 +239,9 @@ def test_a_recipe_can_be_named_with_settings(monkeypatch: pytest.MonkeyPatch) ->
     [
         ("clustmix:", r"^recipe \(clustmix:\) must be a name, or like clustmix:setting=value,setting=value$"),
         ("clustmix:published", r"^recipe \(clustmix:published\) must be a name, or like"),
-        ("clustmix:mdoe=published", r"^setting \(mdoe\) is unknown to clustmix; did you mean mode\?"),
-        ("clustmix:mode=other", r"^mode \(other\) must be proven or published$"),
-        ("clustmax:mode=published", r"^recipe \(clustmax\) is unknown; did you mean clustmix\?"),
+        ("clustmix:alhpa=0.5", r"^setting \(alhpa\) is unknown to clustmix; did you mean alpha\?"),
+        ("clustmix-published:clusters=other", r"^clusters \(other\) must be constrained or random$"),
+        ("clustmax:alpha=0.5", r"^recipe \(clustmax\) is unknown; did you mean clustmix\?"),
     ],
 )
 def test_settings_that_cannot_be_are_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -275,7 +275,7 @@ def paper_toy(folder: Path) -> Dataset:
 
 def test_recipes_that_make_their_own_number_of_rows_are_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(datasets.LOADERS, "toy", paper_toy)
-    published, random = "clustmix:mode=published,sigma_max=0.5", "dpmix:mode=published"
+    published, random = "clustmix-published:sigma_max=0.5", "dpmix-published"
     names = [published, random, "clustmix", "dpmix:points=20"]
     result = table1(["toy"], names, seeds=1, data=tmp_path)
     row = result["datasets"][0]
@@ -315,11 +315,11 @@ def test_a_recipe_that_refuses_a_table_is_a_cell_with_its_reason(
         return Dataset(**_fields(toy(folder), name="unlisted", table=table, schema=schema))
 
     monkeypatch.setitem(datasets.LOADERS, "unlisted", unlisted)
-    result = table1(["unlisted", "toy"], ["clustmix:mode=published", "independent"], seeds=1, data=tmp_path)
+    result = table1(["unlisted", "toy"], ["clustmix-published", "independent"], seeds=1, data=tmp_path)
     refused, scored = (row["recipes"] for row in result["datasets"])
     reason = "no row has a class that the schema lists"
-    assert refused["clustmix:mode=published"]["mean"] is None
-    assert reason in refused["clustmix:mode=published"]["error"]
+    assert refused["clustmix-published"]["mean"] is None
+    assert reason in refused["clustmix-published"]["error"]
     assert reason in markdown(result)
     assert scored["independent"]["mean"] is not None
 
@@ -720,8 +720,8 @@ def test_the_command_line_takes_names_with_spaces() -> None:
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("clustmix:mode=published", ["clustmix:mode=published"]),
-        ("clustmix:mode=published, search=30,auto", ["clustmix:mode=published,search=30", "auto"]),
+        ("clustmix:alpha=0.5", ["clustmix:alpha=0.5"]),
+        ("clustmix:alpha=0.5, iterations=2,auto", ["clustmix:alpha=0.5,iterations=2", "auto"]),
         ("auto,clustmix:alpha=0,dpmix:rate=0.1", ["auto", "clustmix:alpha=0", "dpmix:rate=0.1"]),
         ("settled:weights=1,2,bins=4,mbi MST", ["settled:weights=1,2,bins=4", "mbi MST"]),
     ],

@@ -20,9 +20,9 @@ from threea.evaluate.benchmark_work import named_recipe
 
 ROWS = 900
 FEW = [
-    "clustmix:mode=proven,alpha=1",
-    "clustmix:mode=published,sigma_max=0.5,alpha=1",
-    "dpmix:mode=published,sigma_max=0.5",
+    "clustmix:alpha=1",
+    "clustmix-published:sigma_max=0.5,alpha=1",
+    "clustmix-published:sigma_max=0.5,clusters=random",
 ]
 
 
@@ -42,16 +42,16 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict:
 def test_the_ablations_ask_what_they_say() -> None:
     found = [named_recipe(text) for text in RECIPES]
     clustered = [recipe for recipe in found if isinstance(recipe, recipes.ClustMix)]
-    mixed = [recipe for recipe in found if isinstance(recipe, recipes.DPMix)]
+    published = [recipe for recipe in found if isinstance(recipe, recipes.ClustMixPublished)]
     assert ALPHAS == (0.0, 0.25, 0.5, 0.75, 1.0)
-    for mode, sigmas in (("proven", 1), ("published", 2)):
-        assert {recipe.alpha for recipe in clustered if recipe.mode == mode} == set(ALPHAS)
-        assert len([recipe for recipe in clustered if recipe.mode == mode]) == sigmas * len(ALPHAS)
-        assert len([recipe for recipe in mixed if recipe.mode == mode]) == sigmas
+    assert [recipe.alpha for recipe in clustered] == list(ALPHAS)
+    assert recipes.DPMix() in found
+    kept, mixed = ([one for one in published if one.clusters == kind] for kind in ("constrained", "random"))
     # Random groups are as large as clusters: each sigma_max of one is also the other's.
-    both = [{recipe.sigma_max for recipe in kind if recipe.mode == "published"} for kind in (clustered, mixed)]
-    assert both[0] == both[1]
-    assert recipes.ClustMix().sigma_max in both[0]
+    sigmas = {recipe.sigma_max for recipe in mixed}
+    assert {(recipe.sigma_max, recipe.alpha) for recipe in kept} == {(s, alpha) for s in sigmas for alpha in ALPHAS}
+    assert len(sigmas) == len(mixed) == 2
+    assert recipes.ClustMixPublished().sigma_max in sigmas
 
 
 @pytest.mark.parametrize("name", SIMULATED)
@@ -173,7 +173,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"^dataset \(seperated\) is unknown"):
         ablations(["seperated"], FEW, data=tmp_path)
     with pytest.raises(SettingError, match=r"^alpha \(2"):
-        ablations(["separated"], ["clustmix:mode=published,alpha=2"], data=tmp_path)
+        ablations(["separated"], ["clustmix-published:alpha=2"], data=tmp_path)
 
 
 def test_the_page_says_guarantee_and_every_seed(measured: dict) -> None:
@@ -246,11 +246,11 @@ def places(svg: str, colour: str) -> list[tuple[float, float]]:
 def test_the_picture_stands_scores_where_they_are() -> None:
     result = drawn(
         {
-            "clustmix:mode=proven,alpha=0": summary(0.6, 0.55, 0.65),
-            "clustmix:mode=proven,alpha=1": summary(0.8, 0.8, 0.8),
-            "dpmix:mode=proven": summary(0.7, 0.7),
-            "clustmix:mode=published,sigma_max=0.2,alpha=0": summary(None),
-            "dpmix:mode=published,sigma_max=0.2": summary(0.6, 0.6),
+            "clustmix:alpha=0": summary(0.6, 0.55, 0.65),
+            "clustmix:alpha=1": summary(0.8, 0.8, 0.8),
+            "dpmix": summary(0.7, 0.7),
+            "clustmix-published:sigma_max=0.2,alpha=0": summary(None),
+            "clustmix-published:sigma_max=0.2,clusters=random": summary(0.6, 0.6),
         }
     )
     svg = benchmark_panels.picture(result)
@@ -272,7 +272,7 @@ def test_the_picture_stands_scores_where_they_are() -> None:
 
 
 def test_without_any_score_there_is_no_picture() -> None:
-    assert benchmark_panels.picture(drawn({"dpmix:mode=proven": summary(None)})) is None
+    assert benchmark_panels.picture(drawn({"dpmix": summary(None)})) is None
     assert benchmark_panels.picture({"lines": [], "recipes": {}}) is None
 
 

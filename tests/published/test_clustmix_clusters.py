@@ -16,7 +16,7 @@ from threea.anonymize.plan import Plan
 from threea.budget import Budget
 from threea.errors import InputError, InternalError, SettingError
 from threea.published import clustmix_clusters, constrained_gmm
-from threea.published.clustmix_clusters import STEP, Clusters, RandomGroups, SizeConstrained, sliced
+from threea.published.clustmix_clusters import STEP, Clusters, SizeConstrained, sliced
 from threea.published.constrained_gmm import COVARIANCES, constrained_means, means, mixture, squared_distances
 from threea.published.size_constrained_assignment import NoSolution, assign
 from threea.table.schema import Schema
@@ -111,7 +111,7 @@ def test_no_cluster_is_under_l_min_unless_its_class_is(
     assert len(found.memberships) == len(kept)
     for label, size in zip(found.labels, sizes, strict=True):
         whole = (kept == label).sum()
-        assert size >= found.least or size == whole
+        assert size >= found.l_min or size == whole
     assert set(found.labels) == set(kept)
     assert all(len(set(kept[found.memberships == place])) == 1 for place in range(len(sizes)))
 
@@ -131,8 +131,8 @@ def test_l_min_is_the_papers(columns: int, classes: int, delta: float, least: in
     rng = np.random.default_rng(0)
     table, schema = table_of(rng.integers(0, classes, 20), rng.random((20, columns)), classes)
     found = clusters_of(SizeConstrained(sigma_max=0.2), table, schema, Budget(1.0, delta))
-    assert found.least == least
-    assert found.source.reach / found.least <= 0.2 < found.source.reach / (found.least - 1)
+    assert found.l_min == least
+    assert found.sigma_l / found.l_min <= 0.2 < found.sigma_l / (found.l_min - 1)
 
 
 def test_a_unit_of_several_rows_needs_as_many_times_larger_clusters() -> None:
@@ -142,17 +142,17 @@ def test_a_unit_of_several_rows_needs_as_many_times_larger_clusters() -> None:
     columns = (*schema.columns, *Schema.of({"person": {"kind": "id"}}).columns)
     found = clusters_of(SizeConstrained(), table, Schema(columns, target="label"), unit="person", max_rows_per_unit=3)
     alone = clusters_of(SizeConstrained(), table.drop_columns("person"), schema)
-    assert found.source.reach == pytest.approx(3 * alone.source.reach)
+    assert found.sigma_l == pytest.approx(3 * alone.sigma_l)
 
 
-@pytest.mark.parametrize("stage", [SizeConstrained(sigma_max=0.1), RandomGroups(sigma_max=0.1)])
+@pytest.mark.parametrize("stage", [SizeConstrained(sigma_max=0.1), SizeConstrained(sigma_max=0.1, clusters="random")])
 def test_as_many_clusters_as_the_rows_of_a_class_allow(stage: Any) -> None:
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], [700, 300])
     table, schema = table_of(labels, rng.random((1000, 2)))
     found = clusters_of(stage, table, schema, Budget(4.0, 1e-2))
-    assert 1 < found.least < 50
-    assert np.bincount(found.labels).tolist() == [700 // found.least, 300 // found.least]
+    assert 1 < found.l_min < 50
+    assert np.bincount(found.labels).tolist() == [700 // found.l_min, 300 // found.l_min]
 
 
 def test_without_classes_all_rows_are_one_and_the_target_is_a_column() -> None:
@@ -160,17 +160,17 @@ def test_without_classes_all_rows_are_one_and_the_target_is_a_column() -> None:
     table, schema = table_of(np.zeros(50, int), rng.random((50, 2)))
     numeric = Schema.of({name: {"kind": "real", "lower": 0, "upper": 1} for name in ("f0", "f1")}, target="f1")
     found = clusters_of(SizeConstrained(), table.drop_columns("label"), numeric)
-    assert found.source.target is None
-    assert [column.name for column in found.source.columns] == ["f0", "f1"]
+    assert found.exposed.target is None
+    assert [column.name for column in found.exposed.columns] == ["f0", "f1"]
     listed = clusters_of(SizeConstrained(), table, schema)
-    assert listed.source.reach == pytest.approx(math.sqrt(2) * found.source.reach)
+    assert listed.sigma_l == pytest.approx(math.sqrt(2) * found.sigma_l)
 
 
 def test_rows_without_a_class_are_left_out() -> None:
     table, schema = table_of([0, -1, 1, -1, 0], np.arange(10).reshape(5, 2) / 10)
     found = clusters_of(SizeConstrained(), table, schema)
-    assert found.source.labels.tolist() == [0, 1, 0]
-    assert found.source.chunk["f0"].tolist() == [0.0, 0.4, 0.8]
+    assert found.exposed.labels.tolist() == [0, 1, 0]
+    assert found.exposed.chunk["f0"].tolist() == [0.0, 0.4, 0.8]
 
 
 def test_nothing_to_mix_is_said() -> None:
@@ -240,7 +240,7 @@ def test_when_the_time_is_up_constrained_k_means_does_it(monkeypatch: pytest.Mon
     assert not called
     found = clusters_of(SizeConstrained(sigma_max=0.5, timeout=-1.0), table, schema, budget)
     assert called == [found.rows]
-    assert np.bincount(found.memberships).min() >= found.least
+    assert np.bincount(found.memberships).min() >= found.l_min
 
 
 def test_means_are_means() -> None:
@@ -273,10 +273,10 @@ def test_random_groups_ignore_where_rows_are_and_use_each_once() -> None:
     """Rows that lie apart are mixed: a group's mean is near the middle, but for 1e-6 in Hoeffding's bound."""
     values = np.repeat([[0.0], [1.0]], 500, axis=0)
     table, schema = table_of(np.zeros(1000, int), values)
-    found = clusters_of(RandomGroups(sigma_max=0.1), table, schema, Budget(1.0, 1e-2))
+    found = clusters_of(SizeConstrained(sigma_max=0.1, clusters="random"), table, schema, Budget(1.0, 1e-2))
     sizes = np.bincount(found.memberships)
     assert sizes.sum() == 1000
-    assert sizes.min() >= found.least > 10
+    assert sizes.min() >= found.l_min > 10
     margin = np.sqrt(np.log(2 * len(sizes) / 1e-6) / (2 * sizes))
     assert (np.abs(found.centroids[:, 0] - 0.5) < margin).all()
 

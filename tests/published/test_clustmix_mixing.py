@@ -15,8 +15,10 @@ from threea.certificate import Guarantee
 from threea.errors import InternalError, SettingError
 from threea.framework import Recipe
 from threea.published import clustmix_mixing
-from threea.published.clustmix_clusters import Clusters, RandomGroups, SizeConstrained
-from threea.published.clustmix_mixing import ASSUMPTIONS, Mixing, Points
+from threea.published.clustmix import ASSUMPTIONS
+from threea.published.clustmix_clusters import Clusters, SizeConstrained
+from threea.published.clustmix_mixing import Mixing
+from threea.published.points import Points
 from threea.release import Fixed, Release
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
@@ -105,9 +107,9 @@ def test_the_certificate_claims_and_says_what_is_taken_for_granted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "settings"), [(SizeConstrained, {}), (RandomGroups, {"recompute": False})], ids=["clustmix", "dpmix"]
+    ("clusters", "settings"), [("constrained", {}), ("random", {"recompute": False})], ids=["constrained", "random"]
 )
-def test_noise_has_the_papers_spread(stage: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_has_the_papers_spread(clusters: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fixed seed; with another, a ratio of variances would be off by this much once in 1e6 times."""
     seen: dict[str, Any] = {}
 
@@ -117,7 +119,9 @@ def test_noise_has_the_papers_spread(stage: Any, settings: Any, monkeypatch: pyt
 
     real = clustmix_mixing.means
     monkeypatch.setattr(clustmix_mixing, "means", means)
-    release = released(Published(stage=stage(sigma_max=0.05, scaling="minmax"), mixing=Mixing(**settings)))
+    release = released(
+        Published(stage=SizeConstrained(sigma_max=0.05, scaling="minmax", clusters=clusters), mixing=Mixing(**settings))
+    )
     assert isinstance(release.model, Points)
     points = np.column_stack([release.model.chunk[f"f{place}"] for place in range(COLUMNS)])
     sigma = np.sqrt(2 * COLUMNS) / (BUDGET.mu * seen["sizes"])
@@ -137,7 +141,7 @@ def test_labels_are_their_clusters() -> None:
 
 
 def test_alpha_one_needs_no_inducing_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kip, "induce", None)
+    monkeypatch.setattr(clustmix_mixing, "induce", None)
     assert released(Published()).rows > 10
 
 
@@ -151,7 +155,7 @@ def test_each_slice_is_induced_by_its_own_rows(slices: int, monkeypatch: pytest.
         assert len(target_labels) == len(target)
         return kip.Induced(support + 0.01, np.zeros(0))
 
-    monkeypatch.setattr(kip, "induce", induce)
+    monkeypatch.setattr(clustmix_mixing, "induce", induce)
     clusters = clustered(slices=slices)
     points = Mixing(alpha=0.25, regularisation=0.5).anonymized(clusters)
     assert len(calls) == len(np.unique(clusters.regions)) == slices
@@ -173,14 +177,14 @@ def test_memberships_are_made_anew_around_adapted_centroids(monkeypatch: pytest.
         return kip.Induced(np.random.default_rng(1).permutation(support), np.zeros(0))
 
     monkeypatch.setattr(clustmix_mixing, "means", means)
-    monkeypatch.setattr(kip, "induce", elsewhere)
+    monkeypatch.setattr(clustmix_mixing, "induce", elsewhere)
     Mixing(alpha=0.5).anonymized(clusters)
     Mixing(alpha=0.5, recompute=False).anonymized(clusters)
     moved, kept = seen
     assert np.array_equal(kept, clusters.memberships)
     assert not np.array_equal(moved, clusters.memberships)
-    assert np.bincount(moved).min() >= clusters.least
-    assert (clusters.labels[moved] == clusters.source.labels).all()
+    assert np.bincount(moved).min() >= clusters.l_min
+    assert (clusters.labels[moved] == clusters.exposed.labels).all()
 
 
 def test_real_inducing_points_join() -> None:

@@ -12,8 +12,9 @@ from threea.budget import Budget
 from threea.errors import InternalError, MissingExtra, SettingError
 from threea.published import clustmix_mixing, clustmix_search
 from threea.published.clustmix_clusters import Clusters, SizeConstrained
-from threea.published.clustmix_mixing import Mixing, Points
+from threea.published.clustmix_mixing import Mixing
 from threea.published.clustmix_search import POINTS, Search, utility
+from threea.published.points import Points
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
@@ -49,7 +50,7 @@ def searched(trials: int, seed: int = 0) -> Points:
 
 
 def no_inducing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustmix_mixing.Mixing, "_induced", lambda self, clusters: clusters.centroids)
+    monkeypatch.setattr(clustmix_mixing.Mixing, "_kernel_inducing_points", lambda self, clusters: clusters.centroids)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -57,7 +58,7 @@ def test_utility_is_high_for_points_like_the_rows_and_low_for_noise(classes: int
     pytest.importorskip("lightgbm")
     opened, plan = opened_and_planned(classes)
     clusters = STAGE.fit(opened, plan)
-    source = clusters.source
+    source = clusters.exposed
     like = Points(source.chunk)
     mixed_up = source.chunk | {"label": np.random.default_rng(1).permutation(source.labels)}
     assert utility(like, source) > 0.9
@@ -69,7 +70,7 @@ def test_utility_is_high_for_points_like_the_rows_and_low_for_noise(classes: int
 def test_utility_of_two_classes_is_the_area_under_the_curve_of_the_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trained on labels turned round, the classifier ranks the wrong way."""
     opened, plan = opened_and_planned()
-    source = STAGE.fit(opened, plan).source
+    source = STAGE.fit(opened, plan).exposed
     turned = source.chunk | {"label": 1 - source.labels}
     right, wrong = utility(Points(source.chunk), source), utility(Points(turned), source)
     assert right == pytest.approx(1 - wrong, abs=0.02)
@@ -79,11 +80,11 @@ def test_the_best_of_all_trials_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
     no_inducing(monkeypatch)
     scores, tried = iter([0.3, 0.9, 0.5, 0.8]), []
 
-    def told(points: Points, source: Any) -> float:
+    def score(points: Points, source: Any) -> float:
         tried.append(points)
         return next(scores)
 
-    monkeypatch.setattr(clustmix_search, "utility", told)
+    monkeypatch.setattr(clustmix_search, "utility", score)
     best = searched(4)
     assert len(tried) == 4
     assert best is tried[1]
@@ -98,17 +99,17 @@ def test_the_settings_given_are_tried_first_and_others_within_bounds(monkeypatch
     monkeypatch.setattr(clustmix_search, "utility", lambda points, source: 0.0)
     mixed: list[Mixing] = []
     made: list[SizeConstrained] = []
-    reaches: set[float] = set()
+    noises: set[float] = set()
     anonymized, cluster = Mixing.anonymized, SizeConstrained.cluster
 
     def mix(self: Mixing, clusters: Clusters) -> Points:
         mixed.append(self)
         return anonymized(self, clusters)
 
-    def clustering(self: SizeConstrained, source: Any) -> Clusters:
+    def clustering(self: SizeConstrained, exposed: Any, sigma_l: float) -> Clusters:
         made.append(self)
-        reaches.add(source.reach)
-        return cluster(self, source)
+        noises.add(sigma_l)
+        return cluster(self, exposed, sigma_l)
 
     monkeypatch.setattr(Mixing, "anonymized", mix)
     monkeypatch.setattr(SizeConstrained, "cluster", clustering)
@@ -117,8 +118,8 @@ def test_the_settings_given_are_tried_first_and_others_within_bounds(monkeypatch
     assert made[0] == STAGE
     assert len(made) == len(mixed) == 12
     assert len({stage.sigma_max for stage in made}) > 5
-    (reach,) = reaches
-    fewest, most = (reach * points / 400 for points in POINTS)
+    (sigma_l,) = noises
+    fewest, most = (sigma_l * points / 400 for points in POINTS)
     bounds = min(fewest, STAGE.sigma_max), max(most, STAGE.sigma_max)
     assert all(bounds[0] <= stage.sigma_max <= bounds[1] for stage in made)
     assert {stage.scaling for stage in made} == {"minmax", "quantile"}

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from threea import hospital
-from threea.recipes import RECIPES, Auto, GaussiansRecipe, LabelTreeRecipe
+from threea.recipes import RECIPES, Auto, Gaussians, LabelTree
 from threea.recipes.auto import WIDE
 from threea.session import synthesize
 from threea.table.schema import Schema
@@ -15,7 +15,7 @@ def wide(columns: int) -> Schema:
     return Schema.of(numbers | {"label": {"kind": "boolean"}}, target="label")
 
 
-@pytest.mark.parametrize(("columns", "picked"), [(WIDE - 1, LabelTreeRecipe), (WIDE, GaussiansRecipe)])
+@pytest.mark.parametrize(("columns", "picked"), [(WIDE - 1, LabelTree), (WIDE, Gaussians)])
 def test_it_picks_by_the_number_of_numeric_columns_and_says_why(columns: int, picked: type) -> None:
     recipe, reason = Auto().chosen(wide(columns))
     assert isinstance(recipe, picked)

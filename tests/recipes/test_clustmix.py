@@ -1,8 +1,6 @@
 """ClustMix, proven: clusters, inducing points and mixtures, with every look at the rows in the plan."""
 
 import builtins
-import json
-from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +12,6 @@ from threea.approximate.mixture import CLUSTERS, HISTOGRAMS, MIXTURES
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import MissingExtra, SettingError
-from threea.published.clustmix_clusters import SizeConstrained
-from threea.published.clustmix_mixing import SEARCHED, Mixing
 from threea.recipes import RECIPES, ClustMix, Independent
 from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
@@ -87,33 +83,6 @@ def test_the_mixtures_are_measured_around_the_adapted_centroids():
     assert again.table.equals(moved.table)
 
 
-def test_the_certificate_states_the_settings_that_a_search_chose(monkeypatch):
-    for module in ("jax", "optax", "optuna", "lightgbm"):
-        pytest.importorskip(module)
-    scores, made, mixed = iter([0.3, 0.9, 0.5]), [], []
-    cluster, anonymized = SizeConstrained.cluster, Mixing.anonymized
-    monkeypatch.setattr(SizeConstrained, "cluster", lambda self, source: made.append(self) or cluster(self, source))
-    monkeypatch.setattr(Mixing, "anonymized", lambda self, found: mixed.append(self) or anonymized(self, found))
-    monkeypatch.setattr(Mixing, "_induced", lambda self, clusters: clusters.centroids)
-    monkeypatch.setattr("threea.published.clustmix_search.utility", lambda points, source: next(scores))
-    recipe = ClustMix(mode="published", sigma_max=0.2, search=3)
-    table = open_table(
-        arrow(*rows_of(300, 0)), schema=SCHEMA, budget=Budget(1.0), noise=SeededNoise(0), accept_unproven=True
-    )
-    certificate = recipe.run(table).certificate()
-    chosen = {
-        "sigma_max": made[1].sigma_max,
-        "scaling": made[1].scaling,
-        "alpha": mixed[1].alpha,
-        "regularisation": mixed[1].regularisation,
-    }
-    assert certificate.settings == {**asdict(recipe), **chosen}
-    assert chosen["sigma_max"] != recipe.sigma_max
-    assert chosen["alpha"] != recipe.alpha
-    assert SEARCHED in certificate.assumptions
-    assert json.loads(certificate.to_json())["settings"]["sigma_max"] == chosen["sigma_max"]
-
-
 def test_keeping_the_centroids_needs_no_extra(monkeypatch):
     real = builtins.__import__
 
@@ -145,7 +114,6 @@ def test_it_is_listed():
         {"regularisation": float("inf")},
         {"sigma_max": 0.0},
         {"iterations": 0},
-        {"mode": "guessed"},
     ],
 )
 def test_settings_out_of_range_are_refused(wrong):
@@ -157,8 +125,6 @@ def test_settings_out_of_range_are_refused(wrong):
 def test_what_cannot_run_is_refused_before_anything_is_spent(monkeypatch):
     """Discovery would come first, and cost: the plan says no before that."""
     rows = arrow(*rows_of(50, 0))
-    with pytest.raises(SettingError, match="--accept-unproven"):
-        ClustMix(mode="published").plan(open_table(rows, target="y", budget=Budget(1.0)))
     monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
     with pytest.raises(MissingExtra, match="nets"):
         ClustMix(alpha=0.5).plan(open_table(rows, target="y", budget=Budget(1.0)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -11,10 +10,8 @@ import threea
 from threea import hospital
 from threea.anonymize.events import Sampled
 from threea.budget import Budget
-from threea.certificate import Guarantee
 from threea.errors import SettingError
 from threea.recipes import RECIPES, DPMix
-from threea.recipes.dpmix import ASSUMPTIONS
 from threea.session import synthesize
 
 STAYS = hospital.stays(400)
@@ -44,38 +41,9 @@ def test_settings_are_what_is_charged(points: int, rate: float) -> None:
     ("settings", "says"),
     [
         ({"points": 0}, r"points \(0\) must be a whole number"),
-        ({"mode": "improved"}, r"mode \(improved\) must be proven or published"),
-        ({"sigma_max": 0.0}, r"sigma_max \(0.0\) must be"),
+        ({"rate": 0.0}, r"rate \(0.0\) must be from"),
     ],
 )
 def test_settings_are_checked_when_made(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingError, match=f"^{says}"):
         DPMix(**settings)
-
-
-def test_as_published_it_is_claimed_and_says_why_it_is_not_proven() -> None:
-    options: dict[str, Any] = {"schema": hospital.schema(), "epsilon": 1.0, "recipe": DPMix(mode="published")}
-    with pytest.raises(SettingError, match="--accept-unproven"):
-        synthesize(STAYS, **options)
-    release = synthesize(STAYS, accept_unproven=True, **options)
-    certificate = release.certificate()
-    assert certificate.guarantee is Guarantee.CLAIMED
-    assert certificate.accounted_epsilon == math.inf
-    assert set(ASSUMPTIONS) < set(certificate.assumptions)
-    assert release.table.num_rows == release.model.rows == release.rows
-
-
-def test_as_published_less_noise_takes_larger_groups() -> None:
-    """The number of points follows from the group's size alone, so this is no matter of chance."""
-    stays = hospital.stays(3_000)
-    rows = [
-        synthesize(
-            stays,
-            schema=hospital.schema(),
-            epsilon=4.0,
-            recipe=DPMix(mode="published", sigma_max=sigma_max),
-            accept_unproven=True,
-        ).rows
-        for sigma_max in (0.05, 0.5)
-    ]
-    assert rows[0] < rows[1]

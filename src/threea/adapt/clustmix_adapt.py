@@ -1,4 +1,4 @@
-"""ClustMix's Adapt and Anonymize stages, proven: bend the centroids for free, then measure the rows around them."""
+"""ClustMix's Adapt and Anonymize stages, proven: adapt the centroids for free, then measure the rows around them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from threea.adapt.kip import induce
+from threea.adapt.kip import check, induce
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.approximate.mixture import MIXTURES, MixtureModel
 from threea.framework import Model
 from threea.table.schema import Schema
 
-_TARGET = 4096
-"""Points drawn from the private density for the inducing points to predict."""
-_DRAWN = 20_250_102
-"""Seeds these draws; a mixture is fitted to noisy answers, so any number will do."""
+_TARGETS = 4096
+"""Points drawn from the private density for the inducing points to predict. Chosen: eight batches."""
+_SEED = 20_250_102
+"""Of these draws; a mixture is fitted to noisy answers, so any number will do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,17 @@ class InducedMixture:
         alpha: On the distance to the clusters' centroids, as in Eq. 5: 1 keeps them, 0 is all for the task.
         regularisation: Of the kernel ridge regression; lambda in the paper.
         weight: Its share of the budget.
+
+    Raises:
+        SettingError: A setting is outside its bounds.
     """
 
     alpha: float
     regularisation: float
     weight: float
+
+    def __post_init__(self) -> None:
+        check(self.alpha, self.regularisation)
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Ask for one count and one sum per cluster."""
@@ -45,8 +51,8 @@ class InducedMixture:
         assert isinstance(model, MixtureModel)
         if not model.columns:
             return model
-        rng = np.random.default_rng(_DRAWN)
-        target = model.drawn(_TARGET, rng) if self.alpha < 1 else (model.centroids, model.classes)
+        rng = np.random.default_rng(_SEED)
+        target = model.drawn(_TARGETS, rng) if self.alpha < 1 else (model.centroids, model.classes)
         induced = induce(
             model.centroids, model.classes, *target, alpha=self.alpha, regularisation=self.regularisation, rng=rng
         )

@@ -105,7 +105,7 @@ def induce(
         SettingError: A setting is outside its bounds, or the regularisation is too small to solve for these points.
         MissingExtra: JAX or Optax is not installed; with alpha 1 neither is needed.
     """
-    _check(alpha, regularisation, learning_rate, steps, support_batch, target_batch)
+    check(alpha, regularisation, learning_rate, steps, support_batch, target_batch)
     if len(support) != len(labels) or len(target) != len(target_labels) or support.shape[1:] != target.shape[1:]:
         raise InternalError("support and target must have a label for each point, and the same columns")
     if not (np.isfinite(support).all() and np.isfinite(target).all()):
@@ -238,9 +238,19 @@ def _padded(rows: Floats, size: int) -> Floats:
     return np.pad(rows, ((0, size - len(rows)), (0, 0)))
 
 
-def _check(
-    alpha: float, regularisation: float, learning_rate: float, steps: int, support_batch: int | None, target_batch: int
+def check(
+    alpha: float,
+    regularisation: float,
+    learning_rate: float = 0.04,
+    steps: int = 1,
+    support_batch: int | None = None,
+    target_batch: int = 1,
 ) -> None:
+    """Refuse settings that cannot be.
+
+    Raises:
+        SettingError: One is outside its bounds.
+    """
     if not 0 <= alpha <= 1:
         raise SettingError(f"alpha ({alpha:g}) must be from 0, all for the task, to 1, points stay")
     if not 0 < regularisation < np.inf:

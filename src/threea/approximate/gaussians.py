@@ -43,7 +43,7 @@ _BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gaussians:
+class ClassGaussians:
     """A Gaussian per class, by noisy moments.
 
     Args:

@@ -39,7 +39,7 @@ each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelTree:
+class LabelAugmentedTree:
     """A tree over the features, chosen privately, in which every clique holds the label.
 
     Args:

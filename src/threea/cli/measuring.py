@@ -107,7 +107,7 @@ def benchmark(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="By default the table's. With settings: clustmix:mode=published. Peers also takes 'mbi MST'.",
+            help="By default the table's. With settings: clustmix:alpha=0.5. Peers also takes 'mbi MST'.",
         ),
     ] = None,
     epsilon: Annotated[
@@ -155,7 +155,7 @@ def _draw_figures(data: Path, out: Path | None, others: dict[str, object]) -> No
 
 
 def _names(text: str | None) -> list[str] | None:
-    """Split names at commas, but for those between a recipe's settings: `clustmix:mode=published,alpha=0.5`."""
+    """Split names at commas, but for those between a recipe's settings: `clustmix-published:alpha=0.5`."""
     found: list[str] = []
     for part in (text or "").split(","):
         within = found and ":" in found[-1] and ":" not in part and ("=" in part or part.strip().isdigit())

@@ -58,7 +58,7 @@ def benchmark(
         out: The JSON file; the others, and the finished cells, get its name with another ending.
         datasets: Names; the table's own by default.
         recipes: Names, for ``peers`` also of other libraries' methods, for the others also with settings
-            (``clustmix:mode=published``); all by default, for ``sweep`` two, for ``ablations`` its own.
+            (``clustmix-published:search=30``); all by default, for ``sweep`` two, for ``ablations`` its own.
         epsilon: Of the releases; 1 by default, for ``mcgen`` from 0.1 to 1, for ``sweep`` from 0.1 to 10.
         seeds: How many splits; 5 by default, for ``peers`` and ``sweep`` 3.
         cache: For ``peers``: where their environments are kept.

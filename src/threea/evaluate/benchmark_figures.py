@@ -29,7 +29,7 @@ from threea.errors import InputError, MissingExtra, SettingError
 from threea.framework import Recipe
 from threea.published.clustmix_clusters import Clusters
 from threea.published.clustmix_mixing import Mixing
-from threea.recipes import Auto, ClustMix
+from threea.recipes import Auto, ClustMix, ClustMixPublished
 from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -191,7 +191,7 @@ def figure1(plot: Any) -> Any:
     rng = np.random.default_rng(SEED)
     centroids = Points(clusters.centroids, clusters.labels)
     # Clusters lie in the unit square of the rows' own smallest and largest values.
-    rows = Points(clusters.values, clusters.source.labels)
+    rows = Points(clusters.values, clusters.exposed.labels)
     spread = np.array(
         [rows.places[clusters.memberships == place].std(axis=0).mean() for place in range(len(centroids.labels))]
     )
@@ -345,8 +345,8 @@ def _one_of_each(table: pa.Table, target: str) -> list[Floats | None]:
 # What the figures share.
 
 
-def _published(sigma_max: float, alpha: float = 1.0) -> ClustMix:
-    return ClustMix(mode="published", sigma_max=sigma_max, alpha=alpha, scaling="minmax")
+def _published(sigma_max: float, alpha: float = 1.0) -> ClustMixPublished:
+    return ClustMixPublished(sigma_max=sigma_max, alpha=alpha, scaling="minmax")
 
 
 def _opened(toy: Points, epsilon: float) -> Any:

@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from threea.evaluate.benchmark_work import too_few
-from threea.recipes import ClustMix, DPMix
+from threea.recipes import ClustMix, ClustMixPublished, DPMix
 
 WIDTH, PANEL_HEIGHT, LEGEND = 880.0, 290.0, 34.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 14.0, 34.0, 50.0
@@ -72,11 +72,12 @@ def series(results: Mapping[str, Summary], recipes: Mapping[str, Any]) -> Series
     found: Series = {}
     for text, one in results.items():
         name, settings = text.partition(":")[0], recipes[text]["settings"]
-        if one["mean"] is None or too_few(one) or name not in (ClustMix.name, DPMix.name):
+        if one["mean"] is None or too_few(one) or name not in (ClustMix.name, ClustMixPublished.name, DPMix.name):
             continue
-        mode = settings["mode"]
-        label = f"{mode}, sigma_max {settings['sigma_max']:g}" if mode == "published" else mode
-        column = f"{settings['alpha']:g}" if name == ClustMix.name else RANDOM
+        published = name == ClustMixPublished.name
+        label = f"published, sigma_max {settings['sigma_max']:g}" if published else "proven"
+        mixed = name == DPMix.name or settings.get("clusters") == "random"
+        column = RANDOM if mixed else f"{settings['alpha']:g}"
         found.setdefault(label, {}).setdefault(column, one)
     return found
 

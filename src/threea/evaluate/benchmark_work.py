@@ -81,7 +81,7 @@ def named_recipe(text: str) -> Recipe:
         SettingError: No such recipe or setting, or a value that it cannot have.
 
     Example:
-        >>> named_recipe("clustmix:mode=published,alpha=0.5").guarantee.value
+        >>> named_recipe("clustmix-published:alpha=0.5").guarantee.value
         'claimed'
     """
     name, colon, rest = text.partition(":")

@@ -1,6 +1,6 @@
-"""Clusters of at least l_min rows each: ClustMix's Approximate stage as published, and DPMix's random groups.
+"""Clusters of at least l_min rows each: ClustMix's Approximate stage as published.
 
-Both read the rows (`expose`), so what is made of them has no proven guarantee. The scalar that rules everything is
+It reads the rows, so what is made of them has no proven guarantee. The scalar that rules everything is
 mu = sqrt(C*D) / (l*sigma) (Theorem 2, Eq. 7): the plan turns (epsilon, delta) into mu, and with it a largest standard
 deviation sigma_max says how many rows a cluster needs, and the number of its rows says how much noise its mean gets.
 """
@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,74 +19,31 @@ from numpy.typing import NDArray
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.plan import Plan, Step
-from threea.errors import InputError, InternalError, SettingError
+from threea.errors import InternalError, SettingError
 from threea.model_summary import Histogram
 from threea.published.constrained_gmm import COVARIANCES, Covariance, constrained_means, means, mixture
+from threea.published.exposed_rows import ExposedRows
 from threea.published.scaling import SCALINGS, Floats, Name, Scaling
 from threea.published.size_constrained_assignment import NoSolution
-from threea.table.schema import Chunk, Column, Schema
+from threea.table.schema import Chunk, Schema
 
 Integers = NDArray[np.int64]
-STEP = "mixtures"
+Grouping = Literal["constrained", "random"]
+STEP, REASON = "mixtures", "ClustMix as published"
 MOST_CELLS, MOST_CLUSTERS = 1_000_000, 100
-"""Rows times clusters, and clusters, of one assignment; a class with more is cut into more slices."""
+"""Rows times clusters, and clusters, of one assignment; a class with more is cut into more slices. Chosen: more would
+take minutes and gigabytes."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
-class Source:
-    """The private rows that have a class, and what the noise of their means is reckoned from.
+def noise_of(rows: ExposedRows, plan: Plan) -> float:
+    """Return sigma * l: the noise on a mean of l rows has this standard deviation over l.
 
-    Args:
-        chunk: The rows' encoded columns.
-        labels: Each row's class.
-        columns: The columns to be mixed.
-        target: The column that the classes are of; none if rows have no classes.
-        reach: sigma * l: the noise of a mean of l rows has this standard deviation over l.
-        rng: What noise is drawn from.
+    Eq. 7 has mu = sqrt(C*D) / (l*sigma), for C classes and D columns; the plan says which mu is (epsilon, delta).
     """
-
-    chunk: Chunk
-    labels: Integers
-    columns: tuple[Column, ...]
-    target: Column | None
-    reach: float
-    rng: np.random.Generator
-
-    @classmethod
-    def of(cls, table: PrivateTable, plan: Plan, reason: str) -> Source:
-        """Read the rows, once.
-
-        Cost:
-            A `NonPrivate` event.
-
-        Raises:
-            InputError: No row has a class, or there is no column besides the target.
-        """
-        schema, event = table.schema, plan[STEP].event
-        assert isinstance(event, Gaussian)
-        target = schema[schema.target] if schema.target is not None and schema[schema.target].kind.listed else None
-        columns = schema.features if target else schema.modelled
-        if not columns:
-            raise InputError("the target is the only column; there is nothing to mix")
-        exposed = table.expose(reason)
-        labels = exposed.rows[target.name] if target else np.zeros(exposed.count, np.int64)
-        if not (labels >= 0).any():
-            raise InputError("no row has a class that the schema lists; there is nothing to learn from")
-        classes = len(target.categories) + target.open_ended if target else 1
-        # Eq. 7 is about one row; a unit may have several, all in one cluster.
-        reach = math.sqrt(classes * len(columns)) * table.unit.max_rows * event.noise_multiplier
-        return cls(
-            chunk={name: values[labels >= 0] for name, values in exposed.rows.items()},
-            labels=labels[labels >= 0],
-            columns=columns,
-            target=target,
-            reach=reach,
-            rng=exposed.rng,
-        )
-
-    def least(self, sigma_max: float) -> int:
-        """Return l_min, how many rows a mean needs for noise of at most sigma_max (Eq. 7)."""
-        return max(math.ceil(self.reach / sigma_max), 1)
+    event = plan[STEP].event
+    assert isinstance(event, Gaussian)
+    # Eq. 7 is about one row; a unit may have several, all in one cluster.
+    return math.sqrt(rows.classes * len(rows.columns)) * rows.rows_per_unit * event.noise_multiplier
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
@@ -93,20 +51,22 @@ class Clusters:
     """Private rows in clusters, not anonymized yet: what an Adapt stage gets, and nothing that may be released.
 
     Args:
-        source: The rows.
+        exposed: The rows.
+        sigma_l: sigma * l, by which noise is reckoned.
         scaling: How they become points of the unit cube, and back.
         values: These points.
         regions: Each row's slice; clusters lie within one.
         memberships: Each row's cluster.
-        least: l_min, how many rows a cluster has at least; a class with fewer is one cluster.
+        l_min: How many rows a cluster has at least; a class with fewer is one cluster.
     """
 
-    source: Source
+    exposed: ExposedRows
+    sigma_l: float
     scaling: Scaling
     values: Floats
     regions: Integers
     memberships: Integers
-    least: int
+    l_min: int
 
     @property
     def centroids(self) -> Floats:
@@ -116,7 +76,7 @@ class Clusters:
     @property
     def labels(self) -> Integers:
         """The clusters' classes."""
-        return self.source.labels[self._firsts]
+        return self.exposed.labels[self._firsts]
 
     @property
     def slices(self) -> Integers:
@@ -126,7 +86,7 @@ class Clusters:
     @property
     def blocks(self) -> list[tuple[Integers, Integers]]:
         """Which rows and which clusters belong together, by class and slice."""
-        return [(rows, np.unique(self.memberships[rows])) for rows in _blocks(self.source.labels, self.regions)]
+        return [(rows, np.unique(self.memberships[rows])) for rows in _blocks(self.exposed.labels, self.regions)]
 
     @property
     def _firsts(self) -> Integers:
@@ -168,6 +128,7 @@ class SizeConstrained:
         scaling: `minmax` or `quantile`.
         slices: How many slices at least.
         covariance: Of a component: `isotropic`, `diagonal` or `full`.
+        clusters: `constrained`, or `random`: rows of a class are put together at random, to see what clusters add.
         timeout: Seconds for the components of a class in a slice; then constrained k-means does it instead.
 
     Reference:
@@ -178,6 +139,7 @@ class SizeConstrained:
     scaling: Name = "quantile"
     slices: int = 1
     covariance: Covariance = "isotropic"
+    clusters: Grouping = "constrained"
     timeout: float = 300.0
 
     def __post_init__(self) -> None:
@@ -187,6 +149,8 @@ class SizeConstrained:
             raise SettingError(f"scaling ({self.scaling}) must be one of {', '.join(SCALINGS)}")
         if self.covariance not in COVARIANCES:
             raise SettingError(f"covariance ({self.covariance}) must be one of {', '.join(COVARIANCES)}")
+        if self.clusters not in get_args(Grouping):
+            raise SettingError(f"clusters ({self.clusters}) must be constrained or random")
         if self.slices < 1:
             raise SettingError(f"slices ({self.slices}) must be at least 1")
 
@@ -200,75 +164,41 @@ class SizeConstrained:
         Cost:
             A `NonPrivate` event.
         """
-        return self.cluster(Source.of(table, plan, "ClustMix as published"))
+        exposed = ExposedRows.of(table, REASON)
+        return self.cluster(exposed, noise_of(exposed, plan))
 
-    def cluster(self, source: Source) -> Clusters:
+    def cluster(self, exposed: ExposedRows, sigma_l: float) -> Clusters:
         """Cluster rows that were read."""
-        scaling = Scaling.of(self.scaling, source.columns, source.chunk)
-        values, least = scaling.encode(source.chunk), source.least(self.sigma_max)
-        regions = sliced(values, source.labels, self.slices, least, source.rng)
+        scaling = Scaling.of(self.scaling, exposed.columns, exposed.chunk)
+        values, labels, rng = scaling.encode(exposed.chunk), exposed.labels, exposed.rng
+        l_min = max(math.ceil(sigma_l / self.sigma_max), 1)
+        regions = sliced(values, labels, self.slices, l_min, rng)
         memberships = np.zeros(len(values), np.int64)
         count = 0
-        for rows in _blocks(source.labels, regions):
-            memberships[rows] = count + self._mixture(values[rows], least, source.rng)
-            count = int(memberships[rows].max()) + 1
+        for rows in _blocks(labels, regions):
+            n = max(len(rows) // l_min, 1)
+            memberships[rows] = count + self._members(values[rows], n, l_min, rng)
+            count += n
         return Clusters(
-            source=source, scaling=scaling, values=values, regions=regions, memberships=memberships, least=least
+            exposed=exposed,
+            sigma_l=sigma_l,
+            scaling=scaling,
+            values=values,
+            regions=regions,
+            memberships=memberships,
+            l_min=l_min,
         )
 
-    def _mixture(self, values: Floats, least: int, rng: np.random.Generator) -> Integers:
-        count = max(len(values) // least, 1)
-        if count == 1:
+    def _members(self, values: Floats, n: int, l_min: int, rng: np.random.Generator) -> Integers:
+        """Return the cluster of each row of a class in a region, from 0 to n - 1."""
+        if self.clusters == "random":
+            return rng.permutation(np.arange(len(values)) % n)
+        if n == 1:
             return np.zeros(len(values), np.int64)
         try:
-            return mixture(values, count, least, self.covariance, rng, time.monotonic() + self.timeout)
+            return mixture(values, n, l_min, self.covariance, rng, time.monotonic() + self.timeout)
         except (NoSolution, np.linalg.LinAlgError):
-            return constrained_means(values, count, least, rng)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RandomGroups:
-    """DPMix's mixtures: rows put together at random, within their class, each row in one group.
-
-    Lee et al. mix rows of all classes, and their labels with them. A table whose target is a list has no place for
-    half a label, so groups are of one class here and points keep a label, as in ClustMix; the noise is ClustMix's too.
-
-    Args:
-        sigma_max: The largest standard deviation that the noise may have, where all columns reach from 0 to 1.
-        scaling: `minmax` or `quantile`.
-
-    Reference:
-        Lee, Kim, Lee, Suh and Ramchandran 2019.
-    """
-
-    sigma_max: float = 0.05
-    scaling: Name = "quantile"
-
-    def __post_init__(self) -> None:
-        SizeConstrained(sigma_max=self.sigma_max, scaling=self.scaling)
-
-    def steps(self, schema: Schema) -> tuple[Step, ...]:
-        """Plan the noise of the group means."""
-        return (Step(name=STEP, weight=1.0),)
-
-    def fit(self, table: PrivateTable, plan: Plan) -> Clusters:
-        """Read the rows and group them.
-
-        Cost:
-            A `NonPrivate` event.
-        """
-        source = Source.of(table, plan, "DPMix as published")
-        scaling = Scaling.of(self.scaling, source.columns, source.chunk)
-        values, least = scaling.encode(source.chunk), source.least(self.sigma_max)
-        regions, memberships = np.zeros((2, len(values)), np.int64)
-        count = 0
-        for rows in _blocks(source.labels, regions):
-            groups = max(len(rows) // least, 1)
-            memberships[source.rng.permutation(rows)] = count + np.arange(len(rows)) % groups
-            count += groups
-        return Clusters(
-            source=source, scaling=scaling, values=values, regions=regions, memberships=memberships, least=least
-        )
+            return constrained_means(values, n, l_min, rng)
 
 
 def _blocks(labels: Integers, regions: Integers) -> list[Integers]:
@@ -277,11 +207,11 @@ def _blocks(labels: Integers, regions: Integers) -> list[Integers]:
     return np.split(np.argsort(block, kind="stable"), np.cumsum(np.bincount(block))[:-1])
 
 
-def sliced(values: Floats, labels: Integers, slices: int, least: int, rng: np.random.Generator) -> Integers:
+def sliced(values: Floats, labels: Integers, slices: int, l_min: int, rng: np.random.Generator) -> Integers:
     """Cut the rows into regions at random, and return each row's.
 
     Guarantees:
-        - A class has at least `least` rows in a region, or none, or less than that in all.
+        - A class has at least `l_min` rows in a region, or none, or less than that in all.
     """
 
     def cut(rows: Integers, count: int) -> list[Integers]:
@@ -291,7 +221,7 @@ def sliced(values: Floats, labels: Integers, slices: int, least: int, rng: np.ra
         cuts = np.sort(rng.choice(len(rows) - 1, min(count, len(rows)) - 1, replace=False)) + 1
         return np.split(order, cuts)
 
-    too_many = min(math.isqrt(MOST_CELLS * least), MOST_CLUSTERS * least)
+    too_many = min(math.isqrt(MOST_CELLS * l_min), MOST_CLUSTERS * l_min)
     pending, parts = cut(np.arange(len(values)), slices), []
     while pending:
         rows = pending.pop()
@@ -300,10 +230,10 @@ def sliced(values: Floats, labels: Integers, slices: int, least: int, rng: np.ra
         else:
             parts.append(rows)
     regions = np.zeros(len(values), np.int64)
-    for place, rows in enumerate(parts):
-        regions[rows] = place
+    for region, rows in enumerate(parts):
+        regions[rows] = region
     for label in np.unique(labels):
         sizes = np.bincount(regions[labels == label])
-        few = (labels == label) & (sizes < least)[np.minimum(regions, len(sizes) - 1)]
+        few = (labels == label) & (sizes < l_min)[np.minimum(regions, len(sizes) - 1)]
         regions[few] = sizes.argmax()
     return regions

@@ -16,14 +16,18 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.errors import InternalError, MissingExtra, SettingError
 from threea.framework import Model
-from threea.published.clustmix_clusters import Clusters, SizeConstrained, Source
-from threea.published.clustmix_mixing import Mixing, Points
+from threea.published.clustmix_clusters import Clusters, SizeConstrained
+from threea.published.clustmix_mixing import Mixing
+from threea.published.exposed_rows import ExposedRows
+from threea.published.points import Points
 from threea.published.scaling import SCALINGS
 from threea.table.schema import Chunk, Column, Schema
 
 LIGHTGBM: dict[str, Any] = {"num_iterations": 200, "learning_rate": 0.1, "num_leaves": 31, "min_data_in_leaf": 20}
+"""The classifier that settings are judged by: LightGBM's own, but for twice the trees. Chosen."""
 POINTS = (40, 1000)
-"""sigma_max is searched where about so many points come out: a boosted tree learns nothing from fewer."""
+"""sigma_max is searched where about so many points come out: a boosted tree learns nothing from fewer.
+(LightGBM wants 20 rows in a leaf; with many more the search takes hours.)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +67,13 @@ class Search:
         """
         if not isinstance(model, Clusters):
             raise InternalError("the search needs clusters of rows")
-        source = model.source
-        if source.target is None:
+        exposed = model.exposed
+        if exposed.target is None:
             raise SettingError(f"search ({self.trials}) needs a target with classes; set search=0")
         best, highest = None, -np.inf
         given = self.approximate.sigma_max
-        fewest, most = (source.reach * points / len(source.labels) for points in POINTS)
-        study = _study(int(source.rng.integers(1 << 31)))
+        fewest, most = (model.sigma_l * points / len(exposed.labels) for points in POINTS)
+        study = _study(int(exposed.rng.integers(1 << 31)))
         study.enqueue_trial(
             {
                 "sigma_max": given,
@@ -90,9 +94,9 @@ class Search:
                 alpha=trial.suggest_float("alpha", 0.0, 1.0),
                 regularisation=trial.suggest_float("regularisation", 1e-6, 1.0, log=True),
             )
-            points = mixing.anonymized(approximate.cluster(source) if number else model)
+            points = mixing.anonymized(approximate.cluster(exposed, model.sigma_l) if number else model)
             points = replace(points, settings=trial.params)
-            score = utility(points, source)
+            score = utility(points, exposed)
             study.tell(trial, score)
             if score > highest:
                 best, highest = points, score
@@ -100,25 +104,25 @@ class Search:
         return best
 
 
-def utility(points: Points, source: Source) -> float:
+def utility(points: Points, exposed: ExposedRows) -> float:
     """Return how well a classifier trained on the points does on the private rows; 0 if they are of one class."""
     try:
         import lightgbm
         from sklearn.metrics import roc_auc_score
     except ImportError as error:
         raise MissingExtra(str(error.name), "evaluate") from None
-    assert source.target is not None
-    seen, told = np.unique(points.chunk[source.target.name], return_inverse=True)
+    assert exposed.target is not None
+    seen, codes = np.unique(points.chunk[exposed.target.name], return_inverse=True)
     if len(seen) < 2:
         return 0.0
     kinds = {"objective": "binary"} if len(seen) == 2 else {"objective": "multiclass", "num_class": len(seen)}
     settings = LIGHTGBM | kinds | {"num_threads": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
-    listed = [place for place, column in enumerate(source.columns) if column.kind.listed]
-    rows = lightgbm.Dataset(_matrix(points.chunk, source.columns), told, categorical_feature=listed, params=settings)
-    predicted = lightgbm.train(settings, rows).predict(_matrix(source.chunk, source.columns))
+    listed = [index for index, column in enumerate(exposed.columns) if column.kind.listed]
+    rows = lightgbm.Dataset(_matrix(points.chunk, exposed.columns), codes, categorical_feature=listed, params=settings)
+    predicted = lightgbm.train(settings, rows).predict(_matrix(exposed.chunk, exposed.columns))
     if len(seen) > 2:
-        return float((seen[predicted.argmax(axis=1)] == source.labels).mean())
-    return float(roc_auc_score(source.labels == seen[1], predicted))
+        return float((seen[predicted.argmax(axis=1)] == exposed.labels).mean())
+    return float(roc_auc_score(exposed.labels == seen[1], predicted))
 
 
 def _matrix(chunk: Chunk, columns: Sequence[Column]) -> NDArray[np.float64]:

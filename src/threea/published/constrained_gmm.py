@@ -18,19 +18,19 @@ _LEAST_VARIANCE = 1e-4
 
 
 def mixture(
-    values: Floats, count: int, least: int, covariance: Covariance, rng: np.random.Generator, deadline: float
+    values: Floats, count: int, l_min: int, covariance: Covariance, rng: np.random.Generator, deadline: float
 ) -> Integers:
     """Fit a size-constrained mixture by hard expectation maximization.
 
     Raises:
         NoSolution: The time is up.
     """
-    memberships, _ = assign(squared_distances(values, _spread_out(values, count, rng)), least, deadline=deadline)
+    memberships, _ = assign(squared_distances(values, _spread_out(values, count, rng)), l_min, deadline=deadline)
     prices = None
     for _ in range(_ROUNDS):
         before = memberships
         costs = _DENSITIES[covariance](values, memberships)
-        memberships, prices = assign(costs, least, prices, deadline)
+        memberships, prices = assign(costs, l_min, prices, deadline)
         if (before != memberships).mean() < _SETTLED:
             break
     return memberships
@@ -47,7 +47,7 @@ def _spread_out(values: Floats, count: int, rng: np.random.Generator) -> Floats:
     return centres
 
 
-def constrained_means(values: Floats, count: int, least: int, rng: np.random.Generator) -> Integers:
+def constrained_means(values: Floats, count: int, l_min: int, rng: np.random.Generator) -> Integers:
     """Cluster by k-means under the same constraint: what the paper reverts to when the mixture fails.
 
     Raises:
@@ -58,7 +58,7 @@ def constrained_means(values: Floats, count: int, least: int, rng: np.random.Gen
     except ImportError:
         raise MissingExtra("k-means-constrained", "published") from None
     seed = int(rng.integers(1 << 31))
-    model = KMeansConstrained(count, size_min=least, n_init=1, max_iter=_ROUNDS, random_state=seed)
+    model = KMeansConstrained(count, size_min=l_min, n_init=1, max_iter=_ROUNDS, random_state=seed)
     return np.asarray(model.fit_predict(values), np.int64)
 
 

@@ -27,17 +27,17 @@ class NoSolution(Exception):
 
 
 def assign(
-    costs: Floats, least: int, prices: Floats | None = None, deadline: float = np.inf
+    costs: Floats, l_min: int, prices: Floats | None = None, deadline: float = np.inf
 ) -> tuple[Integers, Floats]:
     """Give every row a cluster so that the sum of the costs is the smallest that there is.
 
     Guarantees:
-        - Every cluster gets at least `least` rows.
+        - Every cluster gets at least `l_min` rows.
         - No other such assignment costs less, up to rounding.
 
     Args:
         costs: Of each row (first axis) in each cluster.
-        least: How many rows a cluster has at least.
+        l_min: How many rows a cluster has at least.
         prices: What was returned for similar costs, to start from.
         deadline: When to give up, as `time.monotonic` counts.
 
@@ -53,15 +53,15 @@ def assign(
         array([0, 1, 0, 1])
     """
     rows, clusters = costs.shape
-    if rows < clusters * least:
-        raise SettingError(f"{rows} rows are too few for {clusters} clusters of {least}; make fewer or smaller ones")
+    if rows < clusters * l_min:
+        raise SettingError(f"{rows} rows are too few for {clusters} clusters of {l_min}; make fewer or smaller ones")
     if clusters == 1:
         return np.zeros(rows, np.int64), np.zeros(1)
-    prices = _priced(costs, least, prices, deadline)
-    return _repaired(costs, least, prices, deadline), prices
+    prices = _priced(costs, l_min, prices, deadline)
+    return _repaired(costs, l_min, prices, deadline), prices
 
 
-def _priced(costs: Floats, least: int, prices: Floats | None, deadline: float) -> Floats:
+def _priced(costs: Floats, l_min: int, prices: Floats | None, deadline: float) -> Floats:
     """Search prices, none below 0, by which clusters of their own accord get about the rows they need."""
     nearest = np.partition(costs, 1, axis=1)
     price = np.zeros(costs.shape[1]) if prices is None else prices
@@ -71,27 +71,27 @@ def _priced(costs: Floats, least: int, prices: Floats | None, deadline: float) -
     for _ in range(rounds):
         if time.monotonic() > deadline:
             raise NoSolution
-        lacking = least - np.bincount(np.argmin(costs - price, axis=1), minlength=len(price))
+        lacking = l_min - np.bincount(np.argmin(costs - price, axis=1), minlength=len(price))
         short = np.maximum(lacking, 0).sum()
         if short < fewest:
             best, fewest = price, short
         if not short:
             break
-        price = np.maximum(price + step * np.clip(lacking / least, -1, 1), 0)
+        price = np.maximum(price + step * np.clip(lacking / l_min, -1, 1), 0)
         step *= cooling
     return best
 
 
-def _repaired(costs: Floats, least: int, prices: Floats, deadline: float) -> Integers:
+def _repaired(costs: Floats, l_min: int, prices: Floats, deadline: float) -> Integers:
     """Start from what the prices give and move rows along cheapest chains until every cluster has enough.
 
-    Besides the clusters there is a pool, the last node, that takes what clusters have beyond `least`. A cluster with a
+    Besides the clusters there is a pool, the last node, that takes what clusters have beyond `l_min`. A cluster with a
     price may keep nothing beyond it, or the price would be wrong: its surplus has to go, to another or to the pool.
     """
     rows, pool = costs.shape
     labels: Integers = np.argmin(costs - prices, axis=1)
-    surplus = np.where(prices == 0, np.maximum(np.bincount(labels, minlength=pool) - least, 0), 0)
-    excess = np.append(np.bincount(labels, minlength=pool) - least - surplus, surplus.sum() - rows + pool * least)
+    surplus = np.where(prices == 0, np.maximum(np.bincount(labels, minlength=pool) - l_min, 0), 0)
+    excess = np.append(np.bincount(labels, minlength=pool) - l_min - surplus, surplus.sum() - rows + pool * l_min)
     moves = np.full((pool + 1, pool + 1), np.inf)
     movers = np.zeros((pool, pool), np.int64)
 

@@ -1,21 +1,106 @@
-"""One paper or product recipe, one file, one screen."""
+"""One paper or product recipe, one file, one screen; each is loaded when it is first used.
+
+`RECIPES` has every recipe by name, those without a proof too, which are in `threea.published`.
+"""
 
 from __future__ import annotations
 
-from threea.framework import Recipe
-from threea.recipes.auto import Auto
-from threea.recipes.clustmix import ClustMix
-from threea.recipes.dpmix import DPMix
-from threea.recipes.gaussians import GaussiansRecipe
-from threea.recipes.independent import Independent
-from threea.recipes.labeltree import LabelTreeRecipe
+import importlib
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
 
-RECIPES: dict[str, type[Recipe]] = {
-    recipe.name: recipe for recipe in (Auto, LabelTreeRecipe, GaussiansRecipe, Independent, ClustMix, DPMix)
+if TYPE_CHECKING:
+    from threea.framework import Recipe
+    from threea.published.clustmix import ClustMixPublished
+    from threea.published.dpmix import DPMixPublished
+    from threea.recipes.auto import Auto
+    from threea.recipes.clustmix import ClustMix
+    from threea.recipes.dpmix import DPMix
+    from threea.recipes.gaussians import Gaussians
+    from threea.recipes.independent import Independent
+    from threea.recipes.labeltree import LabelTree
+
+_HOMES = {
+    "auto": ("threea.recipes.auto", "Auto"),
+    "labeltree": ("threea.recipes.labeltree", "LabelTree"),
+    "gaussians": ("threea.recipes.gaussians", "Gaussians"),
+    "independent": ("threea.recipes.independent", "Independent"),
+    "clustmix": ("threea.recipes.clustmix", "ClustMix"),
+    "dpmix": ("threea.recipes.dpmix", "DPMix"),
+    "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
+    "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
 }
+"""Module and class of each recipe."""
+
+SUMMARIES: Mapping[str, str] = {
+    "auto": "picks one of the others by the number and kind of columns",
+    "labeltree": "a tree of features given the label, and a private teacher that labels its rows",
+    "gaussians": "a Gaussian per class in a public basis; for images and hundreds of numeric columns",
+    "independent": "each feature drawn given the label; simple, fast, hard to beat at small epsilon",
+    "clustmix": "clusters within each class, adapted to the task, and mixtures of the rows around them",
+    "dpmix": "noisy means of a few random rows each; for comparison",
+    "clustmix-published": "clustmix as in its paper, without a proof",
+    "dpmix-published": "dpmix as in its paper, without a proof",
+}
+"""What each recipe does, in a line."""
+
+
+class _Recipes(MutableMapping[str, "type[Recipe]"]):
+    """Recipes by name; looking one up imports it and what it is made of."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, type[Recipe] | None] = dict.fromkeys(_HOMES)
+
+    def __getitem__(self, name: str) -> type[Recipe]:
+        kind = self._kinds[name]
+        if kind is None:
+            home, attribute = _HOMES[name]
+            kind = self._kinds[name] = getattr(importlib.import_module(home), attribute)
+        return kind
+
+    def __setitem__(self, name: str, recipe: type[Recipe]) -> None:
+        self._kinds[name] = recipe
+
+    def __delitem__(self, name: str) -> None:
+        del self._kinds[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._kinds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+RECIPES: MutableMapping[str, type[Recipe]] = _Recipes()
 """Every recipe by name."""
 
 DEFAULT = "auto"
 """What `threea release` runs when no recipe is named."""
 
-__all__ = ["DEFAULT", "RECIPES", "Auto", "ClustMix", "DPMix", "GaussiansRecipe", "Independent", "LabelTreeRecipe"]
+__all__ = [
+    "DEFAULT",
+    "RECIPES",
+    "SUMMARIES",
+    "Auto",
+    "ClustMix",
+    "ClustMixPublished",
+    "DPMix",
+    "DPMixPublished",
+    "Gaussians",
+    "Independent",
+    "LabelTree",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for recipe, (_, kind) in _HOMES.items():
+        if kind == name:
+            return RECIPES[recipe]
+    raise AttributeError(f"module 'threea.recipes' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from threea.framework import Approximation, Recipe
-from threea.recipes.gaussians import GaussiansRecipe
-from threea.recipes.labeltree import LabelTreeRecipe
+from threea.recipes.gaussians import Gaussians
+from threea.recipes.labeltree import LabelTree
 from threea.table.schema import Schema
 
 WIDE = 200
@@ -30,8 +30,8 @@ class Auto(Recipe):
         """Return the recipe for tables of this schema, and why it."""
         numeric = sum(column.kind.numeric for column in schema.features)
         if numeric >= WIDE:
-            return GaussiansRecipe(), f"{numeric} numeric columns; from {WIDE} on, Gaussians do better than a tree"
-        return LabelTreeRecipe(), f"{numeric} numeric columns; below {WIDE}, a tree and a teacher do best"
+            return Gaussians(), f"{numeric} numeric columns; from {WIDE} on, Gaussians do better than a tree"
+        return LabelTree(), f"{numeric} numeric columns; below {WIDE}, a tree and a teacher do best"
 
     @property
     def approximate(self) -> Approximation:

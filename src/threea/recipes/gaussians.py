@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from threea.approximate.gaussians import Gaussians
+from threea.approximate.gaussians import ClassGaussians
 from threea.errors import SettingError
 from threea.framework import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussiansRecipe(Recipe):
+class Gaussians(Recipe):
     """Approximate wide numeric rows by a Gaussian per class.
 
     Args:
@@ -19,8 +19,8 @@ class GaussiansRecipe(Recipe):
         image: Height and width, if the numeric columns are an image's pixels by rows; guessed if empty.
 
     Example:
-        >>> GaussiansRecipe(image=(28, 28))
-        GaussiansRecipe(bins=16, image=(28, 28))
+        >>> Gaussians(image=(28, 28))
+        Gaussians(bins=16, image=(28, 28))
     """
 
     name: ClassVar[str] = "gaussians"
@@ -31,12 +31,12 @@ class GaussiansRecipe(Recipe):
     def __post_init__(self) -> None:
         if self.image and (len(self.image) != 2 or min(self.image) < 1):
             raise SettingError(f"image ({_listed(self.image)}) must be a height and a width, such as 28,28")
-        Gaussians(bins=self.bins)
+        ClassGaussians(bins=self.bins)
 
     @property
-    def approximate(self) -> Gaussians:
+    def approximate(self) -> ClassGaussians:
         """Lengths, means and products of cosines, and every column's histogram."""
-        return Gaussians(bins=self.bins, image=(self.image[0], self.image[1]) if self.image else None)
+        return ClassGaussians(bins=self.bins, image=(self.image[0], self.image[1]) if self.image else None)
 
 
 def _listed(sides: tuple[int, ...]) -> str:

@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from threea.adapt.teacher import Teacher
 from threea.approximate.label_counts import RARE
-from threea.approximate.label_tree import LabelTree
+from threea.approximate.label_tree import LabelAugmentedTree
 from threea.errors import SettingError
 from threea.framework import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelTreeRecipe(Recipe):
+class LabelTree(Recipe):
     """Approximate by a tree, adapt by a teacher.
 
     Args:
@@ -23,8 +23,8 @@ class LabelTreeRecipe(Recipe):
         teacher: Share of the budget for the teacher, where there is a target.
 
     Example:
-        >>> LabelTreeRecipe(alpha=0.5)
-        LabelTreeRecipe(alpha=0.5, teacher=0.5)
+        >>> LabelTree(alpha=0.5)
+        LabelTree(alpha=0.5, teacher=0.5)
     """
 
     name: ClassVar[str] = "labeltree"
@@ -39,9 +39,9 @@ class LabelTreeRecipe(Recipe):
             raise SettingError(f"teacher ({self.teacher}) must be from 0.05 to 0.9")
 
     @property
-    def approximate(self) -> LabelTree:
+    def approximate(self) -> LabelAugmentedTree:
         """L1: the distribution of the rows."""
-        return LabelTree(most=math.inf if self.alpha == 1 else RARE)
+        return LabelAugmentedTree(most=math.inf if self.alpha == 1 else RARE)
 
     @property
     def adapt(self) -> Teacher:
