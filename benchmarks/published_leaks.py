@@ -61,7 +61,9 @@ PICTURE = Path(__file__).parent.parent / "docs" / "images" / "published-leaks.sv
 
 def recipe(mode: str, sigma_max: float) -> ClustMix | ClustMixPublished:
     """Return ClustMix, published or proven; both scale the amounts by bounds that all tables share."""
-    return ClustMix(sigma_max=sigma_max) if mode == "proven" else ClustMixPublished(sigma_max=sigma_max, scaling="minmax")
+    return (
+        ClustMix(sigma_max=sigma_max) if mode == "proven" else ClustMixPublished(sigma_max=sigma_max, scaling="minmax")
+    )
 
 
 def least(sigma_max: float, columns: int = 1, classes: int = 1) -> int:

@@ -53,10 +53,10 @@ def moved(found: Induced, support: np.ndarray = SUPPORT) -> np.ndarray:
 def random_batch(room: int) -> tuple[np.ndarray, Batch, Weights]:
     rng = np.random.default_rng(2)
     start, goal = rng.normal(size=(5, 3)), rng.normal(size=(21, 3))
-    told, wanted = (np.eye(3)[rng.integers(0, 3, rows)] - 1 / 3 for rows in (5, 21))
+    y_s, y_t = (np.eye(3)[rng.integers(0, 3, rows)] - 1 / 3 for rows in (5, 21))
     points = np.zeros((room, 3))
     points[:5] = start + 0.3 * rng.normal(size=start.shape)
-    return points, Batch.of(start, told, goal, wanted, room), Weights(0.3, 0.01, float((start**2).sum() / 5))
+    return points, Batch.of(start, y_s, goal, y_t, room), Weights(0.3, 0.01, float((start**2).sum() / 5))
 
 
 @pytest.mark.parametrize("room", [5, 8])
@@ -64,12 +64,12 @@ def test_the_loss_is_equation_5_with_or_without_padding(room: int) -> None:
     points, batch, weights = random_batch(room)
     with jax.enable_x64(True):
         found = float(jax.jit(functools.partial(weighted_loss, KERNEL))(points, batch, weights))
-    points, start, told, goal, wanted = points[:5], batch.start[:5], batch.told[:5], batch.goal[:21], batch.wanted[:21]
+    points, start, y_s, goal, y_t = points[:5], batch.start[:5], batch.y_s[:5], batch.goal[:21], batch.y_t[:21]
     within = KERNEL(points, points)
     ridge = 0.01 * np.trace(within) / 5 * np.eye(5)
-    wrong = wanted - KERNEL(goal, points) @ np.linalg.inv(within + ridge) @ told
+    residual = y_t - KERNEL(goal, points) @ np.linalg.inv(within + ridge) @ y_s
     distance = np.trace((points - start).T @ (points - start)) / np.trace(start.T @ start)
-    assert found == pytest.approx(0.3 * distance + 0.7 / 21 * 0.5 * np.linalg.norm(wrong) ** 2, rel=1e-10)
+    assert found == pytest.approx(0.3 * distance + 0.7 / 21 * 0.5 * np.linalg.norm(residual) ** 2, rel=1e-10)
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threea.adapt.teacher import STEP, Taught, Teacher, even_draw, softmax
+from threea.adapt.teacher import STEP, Taught, Teacher, softmax, systematic_sample
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.errors import SettingError
@@ -27,14 +27,14 @@ def xor_free(classes: int, rows: int = ROWS) -> tuple[pa.Table, Schema, np.ndarr
     copy = np.where(rng.random(rows) < 0.9, cause, rng.integers(0, 3, rows))
     other = rng.integers(0, 2, rows)
     logits = np.stack([place * 0.8 * (cause - 1) + place * 0.5 * other for place in range(classes)])
-    chances = softmax(logits)
-    label = (np.cumsum(chances, axis=0) < rng.random(rows)).sum(axis=0).clip(max=classes - 1)
+    probabilities = softmax(logits)
+    label = (np.cumsum(probabilities, axis=0) < rng.random(rows)).sum(axis=0).clip(max=classes - 1)
     table = pa.table({name: codes.astype(str) for name, codes in (("cause", cause), ("copy", copy), ("other", other))})
     table = table.append_column("label", pa.array(label.astype(str)))
     kinds: dict[str, Any] = {name: {"kind": "categorical", "categories": list("012")} for name in ("cause", "copy")}
     kinds["other"] = {"kind": "categorical", "categories": list("01")}
     kinds["label"] = {"kind": "categorical", "categories": [str(place) for place in range(classes)], "nullable": False}
-    return table, Schema.of(kinds, target="label"), chances
+    return table, Schema.of(kinds, target="label"), probabilities
 
 
 def taught(table: pa.Table, schema: Schema, noise: Any, epsilon: float = 3.0, **settings: Any) -> Taught:
@@ -48,13 +48,13 @@ def taught(table: pa.Table, schema: Schema, noise: Any, epsilon: float = 3.0, **
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("noise", [SilentNoise(), SeededNoise(3)], ids=["exact", "noisy"])
-def test_it_learns_the_chances_of_the_classes(classes: int, noise: Any) -> None:
+def test_it_learns_the_probabilities_of_the_classes(classes: int, noise: Any) -> None:
     """Fixed seeds; the tolerance is some four times the error seen."""
-    table, schema, chances = xor_free(classes)
+    table, schema, probabilities = xor_free(classes)
     model = taught(table, schema, noise)
     codes = [np.array(table[name].to_pylist()).astype(int) for name in ("cause", "copy", "other")]
     found = softmax(model.logits(codes))
-    assert np.abs(found - chances).mean() < 0.04
+    assert np.abs(found - probabilities).mean() < 0.04
 
 
 def test_labels_are_drawn_by_the_teacher_and_features_by_the_tree() -> None:
@@ -90,17 +90,17 @@ def test_it_labels_trees_alone() -> None:
 
 
 @given(st.integers(2, 5), st.integers(0, 1000))
-def test_even_draws_keep_each_class_near_its_expected_number(classes: int, seed: int) -> None:
+def test_systematic_samples_keep_each_class_near_its_expected_number(classes: int, seed: int) -> None:
     """A bound for every seed: golden-ratio points leave gaps of order log(n), where coins leave sqrt(n)."""
     rng = np.random.default_rng(seed)
-    chances = np.tile(softmax(rng.normal(0, 1, (classes, 1))), (1, 2000))
-    drawn = even_draw(chances, rng)
+    probabilities = np.tile(softmax(rng.normal(0, 1, (classes, 1))), (1, 2000))
+    drawn = systematic_sample(probabilities, rng)
     for place in range(classes):
-        assert abs((drawn == place).sum() - 2000 * chances[place, 0]) < 12
+        assert abs((drawn == place).sum() - 2000 * probabilities[place, 0]) < 12
 
 
-def test_even_draws_of_certain_classes_are_certain() -> None:
-    assert even_draw(np.array([[1.0, 0.0], [0.0, 1.0]]), np.random.default_rng(0)).tolist() == [0, 1]
+def test_systematic_samples_of_certain_classes_are_certain() -> None:
+    assert systematic_sample(np.array([[1.0, 0.0], [0.0, 1.0]]), np.random.default_rng(0)).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("field", [{"alpha": 1.5}, {"alpha": -0.1}, {"teacher": 0.0}, {"teacher": 0.95}])

@@ -40,4 +40,4 @@ def test_two_looks_are_put_together_by_their_precision():
 def test_a_feature_tells_more_the_less_noise_it_has():
     counts = [[350, 200, 50, 0], [30, 100, 170, 0]]
     clear, blurred, equal = feature(counts, 5.0), feature(counts, 50.0), feature([[150] * 4, [75] * 4], 5.0)
-    assert clear.telling(SIZES) > 10 > blurred.telling(SIZES) > equal.telling(SIZES)
+    assert clear.informative(SIZES) > 10 > blurred.informative(SIZES) > equal.informative(SIZES)

@@ -8,7 +8,7 @@ from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Answer
 from threea.approximate.covariance_denoising import _spiked, covariances, second_moment, shrunk_means
-from threea.approximate.gaussians import HISTOGRAMS, PRODUCTS, ClassGaussians
+from threea.approximate.gaussians import HISTOGRAMS, SECOND_MOMENTS, ClassGaussians
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
 from threea.table import codec
@@ -206,7 +206,7 @@ def test_means_without_noise_are_kept_and_those_of_noise_alone_are_not():
     assert ((found[1] - found[0]) ** 2).sum() < 0.05 * ((seen[1] - seen[0]) ** 2).sum()
 
 
-def test_the_second_moment_has_all_energies():
+def test_the_second_moment_has_all_the_power():
     rng = np.random.default_rng(7)
     strongest = np.array([0, 2, 3])
     rows = rng.standard_normal((5_000, 5)) * [3.0, 0.5, 2.0, 2.0, 0.1]
@@ -250,7 +250,7 @@ def test_every_step_is_charged_and_weighed():
     _, schema, *_ = two_classes(1)
     weights = {step.name: step.weight for step in ClassGaussians().steps(schema)}
     assert len(weights) == 6
-    assert weights[PRODUCTS] > weights[HISTOGRAMS]
+    assert weights[SECOND_MOMENTS] > weights[HISTOGRAMS]
 
 
 def test_a_table_without_numbers_is_refused():
@@ -259,7 +259,14 @@ def test_a_table_without_numbers_is_refused():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"bins": 1}, {"most_products": 0}, {"most_cosines": 10}, {"most_cosines": 5000}, {"quantile": 1.0}]
+    "wrong",
+    [
+        {"bins": 1},
+        {"most_second_moments": 0},
+        {"most_coefficients": 10},
+        {"most_coefficients": 5000},
+        {"quantile": 1.0},
+    ],
 )
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(SettingError):

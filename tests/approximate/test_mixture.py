@@ -244,12 +244,12 @@ def test_small_clusters_are_merged_into_the_nearest_of_their_class():
     classes = np.array([0, 0, 0, 1, 1, 2])
     centroids = np.array([[0], [10], [9], [9], [0], [4]])
     counts, sums = np.array([50.0, 60.0, 3.0, 2.0, 4.0, -1.0]), np.arange(6.0)[:, None]
-    found = ClusterAnswer.of(classes, centroids, counts, sums, blur=2.0, least=20.0)
+    found = ClusterAnswer.of(classes, centroids, counts, sums, stddev=2.0, l_min=20.0)
     assert found.classes.tolist() == [0, 0, 1, 2]
     # Where all are small they become one; nothing is divided by less than one row.
     assert found.counts.tolist() == [50, 63, 6, 1]
     assert found.sums[:, 0].tolist() == [0, 3, 7, 5]
-    np.testing.assert_allclose(found.blur, 2 * np.sqrt([1, 2, 2, 1]))
+    np.testing.assert_allclose(found.stddevs, 2 * np.sqrt([1, 2, 2, 1]))
 
 
 def test_normal_scores_follow_the_ranks_and_special_values_have_their_place():

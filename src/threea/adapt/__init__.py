@@ -1,1 +1,1 @@
-"""Stage 2: bend a model to the learning task."""
+"""Stage 2: adapt a model to the learning task."""

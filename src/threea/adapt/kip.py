@@ -25,9 +25,9 @@ Whole = NDArray[np.int64]
 
 _KERNEL = TangentKernel()
 _WINDOW, _FALL = 25, 1e-3
-"""The loss is averaged over so many steps; it falls if that is less than the average before by this share."""
+"""The loss is averaged over so many steps; it falls if that is less than the average before by this share. Chosen."""
 _NOTHING = 1e-9
-"""A share this small is rounding."""
+"""A share this small is rounding: double precision has 16 digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ def induce(
         return Induced(np.array(support, np.float64), np.zeros(0))
     start, goal = (support - middle) * scale, (target - middle) * scale
     classes = np.union1d(labels, target_labels)
-    told, wanted = (np.equal.outer(each, classes) - 1 / len(classes) for each in (labels, target_labels))
-    square, usual = (float((each**2).sum(axis=1).mean()) for each in (start, goal))
+    y_s, y_t = (np.equal.outer(codes, classes) - 1 / len(classes) for codes in (labels, target_labels))
+    square, usual = (float((points**2).sum(axis=1).mean()) for points in (start, goal))
     weights = Weights(alpha, regularisation, square if square > _NOTHING * usual else usual)
 
     step, size = _step(kernel), min(support_batch or len(start), len(start))
@@ -127,8 +127,8 @@ def induce(
         for visits, chosen in _batches(len(start), size, rng):
             aim = rng.choice(len(goal), min(target_batch, len(goal)), replace=False, shuffle=False)
             room = _roomy(size)
-            batch = Batch.of(start[chosen], told[chosen], goal[aim], wanted[aim], room)
-            padded = (_padded(each[chosen], room) for each in moments)
+            batch = Batch.of(start[chosen], y_s[chosen], goal[aim], y_t[aim], room)
+            padded = (_padded(kept[chosen], room) for kept in moments)
             loss, *moved = step(*padded, visits, learning_rate, batch, weights)
             losses.append(float(loss))
             if not np.isfinite(losses[-1]):
@@ -144,17 +144,17 @@ class Batch(NamedTuple):
     """What a step looks at; rows from `points` and `aims` on are padding."""
 
     start: Any
-    told: Any
+    y_s: Any
     goal: Any
-    wanted: Any
+    y_t: Any
     points: Any
     aims: Any
 
     @classmethod
-    def of(cls, start: Floats, told: Floats, goal: Floats, wanted: Floats, room: int) -> Batch:
+    def of(cls, start: Floats, y_s: Floats, goal: Floats, y_t: Floats, room: int) -> Batch:
         """Pad a batch of the support to `room` rows, and one of the target to as many as its size asks for."""
         height = _roomy(len(goal))
-        support, target = (_padded(start, room), _padded(told, room)), (_padded(goal, height), _padded(wanted, height))
+        support, target = (_padded(start, room), _padded(y_s, room)), (_padded(goal, height), _padded(y_t, height))
         return cls(*support, *target, len(start), len(goal))
 
 
@@ -175,9 +175,9 @@ def weighted_loss(kernel: TangentKernel, points: Any, batch: Batch, weights: Wei
     within = kernel.traced(points, points) * (present[:, None] & present[None, :])
     usual = jnp.trace(within) / batch.points
     ridge = jnp.diag(jnp.where(present, weights.regularisation * usual, usual))
-    predicted = kernel.traced(batch.goal, points) @ solve(within + ridge, batch.told, assume_a="pos")
-    wrong = ((batch.wanted - predicted) ** 2).sum(axis=1)
-    task = jnp.where(jnp.arange(len(wrong)) < batch.aims, wrong, 0.0).sum() / (2 * batch.aims)
+    predicted = kernel.traced(batch.goal, points) @ solve(within + ridge, batch.y_s, assume_a="pos")
+    residual = ((batch.y_t - predicted) ** 2).sum(axis=1)
+    task = jnp.where(jnp.arange(len(residual)) < batch.aims, residual, 0.0).sum() / (2 * batch.aims)
     return weights.alpha * distance + (1 - weights.alpha) * task
 
 

@@ -2,7 +2,7 @@
 
 It is linear in the features' merged cells. What the tree already says of the task is where it starts from, and how its
 loss curves: it is first trained on rows drawn from the tree, which costs nothing, and then corrected by a few noisy
-gradients over the private rows. Each correction is a Newton step with the tree's own curvature, by what all gradients
+gradients over the private rows. Each correction is a Newton step with the tree's own Hessian, by what all gradients
 so far say together, damped by the noise that is left on their mean.
 """
 
@@ -30,7 +30,9 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 STEP = "teacher's gradient"
+# Settings, all of them chosen.
 _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
+"""Rows drawn from the tree to start from, and cells of their matrix, at most: seconds, and 64 MB."""
 _DAMPING, _LEAST_DAMPING = 2.0, 5.0
 """How much the start is drawn to 0: in standard deviations of the noise, and at least."""
 _OFF = 0.18
@@ -50,7 +52,7 @@ class Teacher:
         alpha: Share of labels that stay the model's own: 1 keeps its density, 0 is all for the task.
         weight: Its share of the budget, relative to the approximation's 1.
         steps_taken: How many gradients it asks for.
-        clip: Bound on how wrong a single row may say that it is; at 1 no row is clipped, less means less noise.
+        clip: Bound on a single row's residual; at 1 no row is clipped, less means less noise.
     """
 
     alpha: float = 0.0
@@ -71,59 +73,60 @@ class Teacher:
         if not self.steps(table.schema) or model.label is None or model.label.size < 2:
             return model
         # All classes that stand out from the noise, but at least two.
-        least = min(3 * model.stddev, float(np.sort(model.sizes)[-2]))
-        classes = tuple(int(place) for place in np.flatnonzero(model.sizes >= least))
-        learned = _telling(model)
-        cells = tuple(model.features[place].merged for place in learned)
+        fewest = min(3 * model.stddev, float(np.sort(model.sizes)[-2]))
+        classes = tuple(int(code) for code in np.flatnonzero(model.sizes >= fewest))
+        learned = _informative(model)
+        cells = tuple(model.features[index].merged for index in learned)
         width = sum(merged.size for merged in cells)
         sizes = model.sizes[list(classes)]
-        emphasis = np.minimum(model.balanced[list(classes)] / np.maximum(sizes, 1e-9), 1.0)
-        emphasis[sizes <= 0] = 1.0
+        class_weights = np.minimum(model.balanced[list(classes)] / np.maximum(sizes, 1e-9), 1.0)
+        class_weights[sizes <= 0] = 1.0
         group, codes = model.draw(min(_MOST_ROWS, _MOST_NUMBERS // width), np.random.default_rng(0))
-        rows = _OneHot.of(cells, group, [codes[place] for place in learned], classes, model.effective_rows)
-        # Of more than two classes, each is told of: then a row can be wrong about two of them.
+        rows = _OneHot.of(cells, group, [codes[index] for index in learned], classes, model.effective_rows)
+        # Of more than two classes, each has a logit: then a row has a residual in two of them.
         clip = self.clip * (1.0 if len(classes) == 2 else math.sqrt(2))
-        query = Gradient(model.label, classes, cells, np.zeros((len(classes), width)), tuple(emphasis), clip)
+        query = Gradient(model.label, classes, cells, np.zeros((len(classes), width)), tuple(class_weights), clip)
         stddev = table.stddev(query, plan[STEP])
         start = weights = rows.trained(max(_DAMPING * max(stddev, model.stddev), _LEAST_DAMPING))
-        curvature = rows.curvature(start, self.clip)
-        told = []
+        hessian = rows.hessian(start, self.clip)
+        optima = []
         for _ in range(self.steps_taken):
             answer = table.measure(replace(query, weights=_all_classes(weights)), plan[STEP])
-            # Wherever a gradient was taken, it tells of the same lowest point: all are averaged, seen from the start.
-            told.append(np.array([h @ w for h, w in zip(curvature, weights - start, strict=True)]) - answer.value)
-            blur = stddev / math.sqrt(len(told))
-            damped = [cho_factor(h + _damping(h, blur) * np.eye(width)) for h in curvature]
-            weights = start + np.array([cho_solve(*each) for each in zip(damped, np.mean(told, axis=0), strict=True)])
+            # Wherever a gradient was taken, it points to the same optimum: all are averaged, seen from the start.
+            optima.append(np.array([h @ w for h, w in zip(hessian, weights - start, strict=True)]) - answer.value)
+            left = stddev / math.sqrt(len(optima))
+            damped = [cho_factor(h + _damping(h, left) * np.eye(width)) for h in hessian]
+            weights = start + np.array([cho_solve(*pair) for pair in zip(damped, np.mean(optima, axis=0), strict=True)])
         calibrated, stretch = rows.calibrated(weights, cells[0].size)
         read = _centred(model, learned)
-        errors = np.array([blur * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
+        errors = np.array([left * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
         noise = {**model.noise, STEP: stddev}
         return Taught(model, classes, learned, calibrated, self.alpha, _all_classes(stretch * errors), noise)
 
 
-def _damping(curvature: Floats, blur: float) -> float:
+def _damping(hessian: Floats, stddev: float) -> float:
     """Return what to damp a step by.
 
-    Against noise of deviation `blur`, and weights that are off by `_OFF`, the best step where the loss curves by `h` is
-    ``h / (h² + (blur / _OFF)²)`` times the gradient. A damped one is ``1 / (h + damping)``: the same at a usual `h`.
+    Against noise of deviation `stddev`, and weights that are off by `_OFF`, the best step where the Hessian
+    is `h` is ``h / (h² + (stddev / _OFF)²)`` times the gradient. A damped one is ``1 / (h + damping)``: the same at a
+    usual `h`.
     """
-    usual = float(np.trace(curvature)) / len(curvature)
-    return float((blur / _OFF) ** 2 / max(usual, 1e-9)) + 1e-6
+    usual = float(np.trace(hessian)) / len(hessian)
+    return float((stddev / _OFF) ** 2 / max(usual, 1e-9)) + 1e-6
 
 
-def _telling(model: TreeModel) -> tuple[int, ...]:
+def _informative(model: TreeModel) -> tuple[int, ...]:
     """Return the features that differ between the classes by more than noise: others would only add to it."""
-    lead = np.array([feature.telling(model.sizes) for feature in model.features])
-    least = min(_CLEAR, float(np.sort(lead)[-min(len(lead), _FEWEST)]))
-    return tuple(int(place) for place in np.flatnonzero(lead >= least))
+    statistic = np.array([feature.informative(model.sizes) for feature in model.features])
+    lowest = min(_CLEAR, float(np.sort(statistic)[-min(len(statistic), _FEWEST)]))
+    return tuple(int(index) for index in np.flatnonzero(statistic >= lowest))
 
 
 def _centred(model: TreeModel, learned: Sequence[int]) -> Floats:
     """Return the matrix that takes the average row's weight from each of a feature's: a shift of all says nothing."""
     means = []
-    for place in learned:
-        shares = model.weights @ model.features[place].coarse
+    for index in learned:
+        shares = model.weights @ model.features[index].coarse
         means.append(np.tile(shares / shares.sum(), (len(shares), 1)))
     matrix: Floats = np.eye(sum(map(len, means))) - block_diag(*means)
     return matrix
@@ -135,7 +138,7 @@ class _OneHot:
 
     Args:
         cells: Shape (rows, all cells).
-        actual: Whether a row is of a class told of, shape (classes told, rows); of two classes, the second.
+        actual: Whether a row is of a class that has a logit, shape (logits, rows); of two classes, the second.
         scale: How many private rows a row stands for.
     """
 
@@ -150,23 +153,23 @@ class _OneHot:
         known = np.isin(group, classes)
         pairs = zip(cells, codes, strict=True)
         blocks = [np.eye(merged.size, dtype=np.float32)[merged.merge(code[known])] for merged, code in pairs]
-        told = classes if len(classes) > 2 else classes[1:]
-        actual = np.array([group[known] == place for place in told], np.float64)
+        modelled = classes if len(classes) > 2 else classes[1:]
+        actual = np.array([group[known] == code for code in modelled], np.float64)
         return cls(np.hstack(blocks), actual, stand_for / max(len(group), 1))
 
-    def chances(self, weights: Floats) -> Floats:
-        """Return the probabilities of the classes told of."""
+    def probabilities(self, weights: Floats) -> Floats:
+        """Return the probabilities of the classes that have a logit."""
         logits = _all_classes(np.asarray((self.cells @ weights.T.astype(np.float32)).T, np.float64))
         return softmax(logits)[-len(weights) :]
 
-    def curvature(self, weights: Floats, clip: float) -> list[Floats]:
+    def hessian(self, weights: Floats, clip: float) -> list[Floats]:
         """Return the loss's second derivatives, class by class; of rows that are clipped there are none.
 
         Of many classes, what they have to do with one another is left out.
         """
-        chances = self.chances(weights)
-        heard = chances * (1 - chances <= clip) + (1 - chances) * (chances <= clip)
-        return [self._gram(second) for second in chances * (1 - chances) * heard]
+        p = self.probabilities(weights)
+        unclipped = p * (1 - p <= clip) + (1 - p) * (p <= clip)
+        return [self._gram(second) for second in p * (1 - p) * unclipped]
 
     def _gram(self, second: Floats) -> Floats:
         gram = self.cells.T @ (self.cells * (self.scale * second)[:, None].astype(np.float32))
@@ -176,11 +179,11 @@ class _OneHot:
         """Return the weights that fit these rows best, damped towards 0."""
         weights = np.zeros((len(self.actual), self.cells.shape[1]))
         for _ in range(8):
-            chances = self.chances(weights)
-            wrong = self.scale * (chances - self.actual)
-            gradient = np.asarray(wrong.astype(np.float32) @ self.cells, np.float64) + damping * weights
+            p = self.probabilities(weights)
+            residual = self.scale * (p - self.actual)
+            gradient = np.asarray(residual.astype(np.float32) @ self.cells, np.float64) + damping * weights
             # Of many classes, what they have to do with one another is left out: that overstates it a little.
-            steep = chances * (1 - chances) if len(weights) == 1 else chances
+            steep = p * (1 - p) if len(weights) == 1 else p
             damped = [self._gram(second) + damping * np.eye(weights.shape[1]) for second in steep]
             move = np.array([cho_solve(cho_factor(h), g) for h, g in zip(damped, gradient, strict=True)])
             weights = weights - move
@@ -195,7 +198,7 @@ class _OneHot:
         features' counts by class, which these rows share with the private ones.
 
         Args:
-            weights: One row per class told of.
+            weights: One row per class that has a logit.
             first: How many cells the first feature has; its weights take the shift.
 
         Returns:
@@ -209,8 +212,8 @@ class _OneHot:
         def shifted(stretch: float) -> tuple[Floats, float]:
             shift = np.zeros_like(share)
             for _ in range(10):
-                chances = softmax(stretch * scores + shift)
-                shift += np.log(share / np.maximum(chances.mean(axis=1, keepdims=True), 1e-300))
+                p = softmax(stretch * scores + shift)
+                shift += np.log(share / np.maximum(p.mean(axis=1, keepdims=True), 1e-300))
             return shift, float((softmax(stretch * scores + shift) * scores).sum(axis=0).mean())
 
         low, high = 0.25, 4.0
@@ -233,7 +236,7 @@ class Taught:
         weights: One per class and merged cell of these.
         alpha: Share of labels that stay the model's own.
         errors: Standard deviation of each weight, less the average row's for the same feature, by the gradients' noise.
-            To first order: what the tree's curvature is off by is not in it.
+            To first order: what the tree's Hessian is off by is not in it.
         noise: Of every answer, by the plan's line.
     """
 
@@ -271,62 +274,66 @@ class Taught:
         assert self.model.label is not None
         effects = self.effects
         cells = [
-            (self.model.features[place].merged, cell)
-            for place in self.learned
-            for cell in range(self.model.features[place].merged.size)
+            (self.model.features[index].merged, cell)
+            for index in self.learned
+            for cell in range(self.model.features[index].merged.size)
         ]
         two = len(self.classes) == 2
         # Of two classes, the first one's weights are 0.
-        told = effects[1:] if two else effects
-        largest = np.argsort(-np.abs(told), axis=None, kind="stable")[:_SHOWN]
+        shown = effects[1:] if two else effects
+        largest = np.argsort(-np.abs(shown), axis=None, kind="stable")[:_SHOWN]
         terms = []
-        for row, column in zip(*np.unravel_index(largest, told.shape), strict=True):
+        for row, column in zip(*np.unravel_index(largest, shown.shape), strict=True):
             row += two
             weight, error = float(effects[row, column]), float(self.errors[row, column])
             merged, cell = cells[column]
             terms.append(Term(self.model.label, self.classes[row], merged, cell, weight, error))
-        return (*self.model.figures, TermsFigure(tuple(terms), told.size, two))
+        return (*self.model.figures, TermsFigure(tuple(terms), shown.size, two))
 
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
         """Draw rows, and let the teacher label them."""
         group, codes = self.model.draw(rows, rng)
         mine = np.isin(group, self.classes) & (rng.random(rows) >= self.alpha)
-        group[mine] = np.asarray(self.classes)[even_draw(softmax(self.logits([code[mine] for code in codes])), rng)]
+        group[mine] = np.asarray(self.classes)[
+            systematic_sample(softmax(self.logits([code[mine] for code in codes])), rng)
+        ]
         return self.model.decoded(group, codes, rng)
 
     def logits(self, codes: Sequence[Whole]) -> Floats:
         """Return what the teacher thinks of rows in these cells, shape (classes, rows)."""
         total, start = np.zeros((len(self.classes), len(codes[0]))), 0
-        for place in self.learned:
-            merged = self.model.features[place].merged
-            total += self.weights[:, start + merged.merge(codes[place])]
+        for index in self.learned:
+            merged = self.model.features[index].merged
+            total += self.weights[:, start + merged.merge(codes[index])]
             start += merged.size
         return total
 
 
-def even_draw(chances: Floats, rng: np.random.Generator) -> Whole:
-    """Draw a class for each row, evenly among rows with like chances: fewer flukes for a learner to learn.
+def systematic_sample(probabilities: Floats, rng: np.random.Generator) -> Whole:
+    """Draw a class for each row by systematic sampling among rows with like probabilities: fewer flukes to learn.
 
-    Each row's class has exactly the given chances; but of any hundred rows with a chance of about 0.3, about thirty
+    Each row's class has exactly the given probabilities; but of any hundred rows with one of about 0.3, about thirty
     are drawn, and hardly ever twenty or forty.
 
     Args:
-        chances: Shape (classes, rows).
+        probabilities: Shape (classes, rows).
         rng: Where to start.
     """
-    order = np.lexsort((chances[-1], chances.argmax(axis=0)) if len(chances) > 2 else (chances[-1],))
+    order = np.lexsort(
+        (probabilities[-1], probabilities.argmax(axis=0)) if len(probabilities) > 2 else (probabilities[-1],)
+    )
     point = np.empty(len(order))
     point[order] = (rng.random() + _GOLDEN * np.arange(len(order))) % 1.0
-    return np.asarray((np.cumsum(chances, axis=0)[:-1] <= point).sum(axis=0))
+    return np.asarray((np.cumsum(probabilities, axis=0)[:-1] <= point).sum(axis=0))
 
 
 def softmax(logits: Floats) -> Floats:
     """Return probabilities, over the first axis."""
     powers = np.exp(logits - logits.max(axis=0))
-    chances: Floats = powers / powers.sum(axis=0)
-    return chances
+    probabilities: Floats = powers / powers.sum(axis=0)
+    return probabilities
 
 
-def _all_classes(told: Floats) -> Floats:
+def _all_classes(logits: Floats) -> Floats:
     """Return one row per class: of two classes, the first one's is 0."""
-    return np.vstack([np.zeros_like(told), told]) if len(told) == 1 else told
+    return np.vstack([np.zeros_like(logits), logits]) if len(logits) == 1 else logits

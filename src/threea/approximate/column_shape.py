@@ -16,7 +16,7 @@ from threea.table.cells import Bins, Cells
 Floats = NDArray[np.float64]
 
 _SURE = 1e-3
-"""How far off, between bounds of -1 and 1, the mean may stay that a histogram is bent to."""
+"""How far off, between bounds of -1 and 1, the mean may stay that a histogram is moved to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class ColumnShape:
         """Bend the histogram until its mean, between the bounds, is this much higher."""
         share = np.diff(self.cumulative, prepend=0.0)
         wanted = np.clip(share @ self.places + offset, self.places.min(), self.places.max())
-        bent = tilted(share[None], self.places[:, None], np.array([[wanted]]), np.array([_SURE]))[0]
-        variance = float(bent @ (self.places - bent @ self.places) ** 2) + 1e-9
-        return replace(self, cumulative=np.cumsum(bent), variance=variance)
+        moved = tilted(share[None], self.places[:, None], np.array([[wanted]]), np.array([_SURE]))[0]
+        variance = float(moved @ (self.places - moved @ self.places) ** 2) + 1e-9
+        return replace(self, cumulative=np.cumsum(moved), variance=variance)
 
     def values(self, ranks: Floats, rng: np.random.Generator) -> Floats:
         """Return the value at each rank, a number from 0 to 1; some missing."""

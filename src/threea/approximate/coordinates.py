@@ -75,22 +75,22 @@ class Coordinates:
         """Return the column's distribution over its cells in each cluster, denoised towards the class's."""
         given, scored = self.feature.given[sums.classes], sums.sums[:, part]
         if self.heaviest is None:
-            return tilted(given, self.table / UNIT, scored / sums.counts[:, None], sums.blur / sums.counts)
+            return tilted(given, self.table / UNIT, scored / sums.counts[:, None], sums.stddevs / sums.counts)
         index = np.asarray(self.feature.merged.groups)
         groups = self.feature.merged.size
         counts = np.insert(scored, self.heaviest, sums.counts - scored.sum(axis=1), axis=1)
         coarse = self.feature.coarse
-        found = np.empty((len(counts), groups))
+        denoised = np.empty((len(counts), groups))
         for code in range(len(coarse)):
             members = np.flatnonzero(sums.classes == code)
             # What the clusters add up to and the histograms both tell the class's distribution, each with its noise.
-            told = float((sums.blur[members] ** 2).sum())
+            variance = float((sums.stddevs[members] ** 2).sum())
             total = counts[members].sum(axis=0)
-            total = total + (sizes[code] * coarse[code] - total) * told / max(told + self.known, 1e-300)
+            total = total + (sizes[code] * coarse[code] - total) * variance / max(variance + self.known, 1e-300)
             expected = sums.counts[members, None] * proportions(total)
-            blur = np.maximum(sums.blur[members, None], 1e-9)
-            found[members] = shrunk(counts[members] / blur, expected / blur, 1.0) * blur
-        wide = np.array([proportions(row) for row in found])
+            stddev = np.maximum(sums.stddevs[members, None], 1e-9)
+            denoised[members] = shrunk(counts[members] / stddev, expected / stddev, 1.0) * stddev
+        wide = np.array([proportions(row) for row in denoised])
         inside = np.divide(given, coarse[sums.classes][:, index], out=np.zeros_like(given), where=given > 0)
         # A group that the class has none of is spread evenly over its cells.
         even = (1 / np.bincount(index))[index]
@@ -119,25 +119,25 @@ def normal_scores(cells: Bins, share: Floats) -> Floats:
     return scores
 
 
-def tilted(given: Floats, scores: Floats, means: Floats, blur: Floats) -> Floats:
-    """Bend distributions so that their scores have given noisy means, as far as these are sure.
+def tilted(given: Floats, scores: Floats, means: Floats, stddevs: Floats) -> Floats:
+    """Tilt distributions so that their scores have given noisy means, as far as these are sure.
 
     Minimises the Kullback-Leibler divergence from `given` plus the squared misfit over the noise's variance: an
     exponential tilt whose few parameters are found by Newton's method.
     """
     tilt = np.zeros(means.shape)
-    ridge = np.maximum(_CAUTION * blur**2, 1e-6)[:, None]
-    bent = given
+    ridge = np.maximum(_CAUTION * stddevs**2, 1e-6)[:, None]
+    moved = given
     for _ in range(_NEWTON):
-        mean = bent @ scores
-        second = np.einsum("kc,ci,cj->kij", bent, scores, scores) - mean[:, :, None] * mean[:, None, :]
+        mean = moved @ scores
+        second = np.einsum("kc,ci,cj->kij", moved, scores, scores) - mean[:, :, None] * mean[:, None, :]
         second += ridge[:, :, None] * np.eye(scores.shape[1])
         move = np.linalg.solve(second, (means - mean - ridge * tilt)[:, :, None])[:, :, 0]
         tilt = np.clip(tilt + np.clip(move, -1.0, 1.0), -_STEEPEST, _STEEPEST)
         logits = tilt @ scores.T
-        bent = given * np.exp(logits - logits.max(axis=1, keepdims=True))
-        bent = bent / np.maximum(bent.sum(axis=1, keepdims=True), 1e-300)
-    return bent
+        moved = given * np.exp(logits - logits.max(axis=1, keepdims=True))
+        moved = moved / np.maximum(moved.sum(axis=1, keepdims=True), 1e-300)
+    return moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,24 +147,24 @@ class ClusterAnswer:
     classes: Whole
     counts: Floats
     sums: Floats
-    blur: Floats
+    stddevs: Floats
     """Standard deviation of the noise on each cluster's numbers."""
 
     @classmethod
     def of(
-        cls, classes: Whole, centroids: Whole, counts: Floats, sums: Floats, blur: float, least: float
+        cls, classes: Whole, centroids: Whole, counts: Floats, sums: Floats, stddev: float, l_min: float
     ) -> ClusterAnswer:
-        """Merge clusters of fewer than `least` rows into the nearest of their class."""
+        """Merge clusters of fewer than `l_min` rows into the nearest of their class."""
         parent = np.arange(len(classes))
         for code in np.unique(classes):
             members = np.flatnonzero(classes == code)
-            large = members[counts[members] >= least]
+            large = members[counts[members] >= l_min]
             if not len(large):
                 large = members[[counts[members].argmax()]]
             distances = (centroids[large] ** 2).sum(axis=1) - 2 * centroids[members] @ centroids[large].T
             parent[members] = large[distances.argmin(axis=1)]
             parent[large] = large
-        kept, place = np.unique(parent, return_inverse=True)
+        kept, merging = np.unique(parent, return_inverse=True)
         merged = np.zeros((len(kept), 1 + sums.shape[1]))
-        np.add.at(merged, place, np.column_stack([counts, sums]))
-        return cls(classes[kept], np.maximum(merged[:, 0], 1.0), merged[:, 1:], blur * np.sqrt(np.bincount(place)))
+        np.add.at(merged, merging, np.column_stack([counts, sums]))
+        return cls(classes[kept], np.maximum(merged[:, 0], 1.0), merged[:, 1:], stddev * np.sqrt(np.bincount(merging)))

@@ -12,7 +12,8 @@ from threea.anonymize.query import Answer
 Floats = NDArray[np.float64]
 
 _SCALES = np.concatenate([[0.0], np.geomspace(1e-4, 10.0, 81)])
-"""How far apart classes may be, beside the rows: the second moment of means as a share of the rows'."""
+"""How far apart classes may be, beside the rows: the second moment of means as a share of the rows'. Chosen: a grid
+wide enough that its ends are never the likeliest."""
 
 
 def denoised(answer: Answer) -> Floats:
@@ -21,23 +22,21 @@ def denoised(answer: Answer) -> Floats:
     return kept if kept.any() else np.maximum(answer.value, 0.0)
 
 
-def smooth(energies: Floats, stddev: float) -> Floats:
-    """Return energies of cosines; weak ones are averaged with their neighbours."""
-    width = min(9, len(energies) // 2 * 2 - 1) if len(energies) > 2 else 1
-    padded = np.pad(energies, width // 2, mode="edge")
+def smooth(power: Floats, stddev: float) -> Floats:
+    """Return power of DCT coefficients; weak ones are averaged with their neighbours."""
+    width = min(9, len(power) // 2 * 2 - 1) if len(power) > 2 else 1
+    padded = np.pad(power, width // 2, mode="edge")
     near = np.convolve(padded, np.full(width, 1 / width), "valid")
-    return np.where(energies > 3 * stddev, energies, np.maximum(near, 0.0))
+    return np.where(power > 3 * stddev, power, np.maximum(near, 0.0))
 
 
-def second_moment(
-    products: Floats, stddev: float, energies: Floats, strongest: NDArray[np.int64], rows: float
-) -> Floats:
-    """Return the second moment of all coordinates: noisy products of the strongest, and energies of the others."""
-    found = np.zeros((len(energies), len(energies)))
-    pooled = _spiked(products.sum(axis=0) / rows, stddev * math.sqrt(len(products)) / rows)
-    found[np.ix_(strongest, strongest)] = _positive(pooled)
-    found[np.diag_indices_from(found)] += np.maximum(energies - np.diag(found), 0.0)
-    return found
+def second_moment(moments: Floats, stddev: float, power: Floats, strongest: NDArray[np.int64], rows: float) -> Floats:
+    """Return the second moment of all coordinates: noisy moments of the strongest, and power of the others."""
+    moment = np.zeros((len(power), len(power)))
+    pooled = _spiked(moments.sum(axis=0) / rows, stddev * math.sqrt(len(moments)) / rows)
+    moment[np.ix_(strongest, strongest)] = _positive(pooled)
+    moment[np.diag_indices_from(moment)] += np.maximum(power - np.diag(moment), 0.0)
+    return moment
 
 
 def shrunk_means(means: Floats, stddevs: Floats, sizes: Floats, moment: Floats) -> Floats:
@@ -51,25 +50,25 @@ def shrunk_means(means: Floats, stddevs: Floats, sizes: Floats, moment: Floats) 
     values, vectors = np.linalg.eigh(moment)
     values = np.maximum(values, 0.0)
     apart = (means - common) @ vectors
-    for place, stddev in enumerate(stddevs):
-        noise = max(stddev**2 * (1 - share[place]), 1e-12)
+    for code, stddev in enumerate(stddevs):
+        noise = max(stddev**2 * (1 - share[code]), 1e-12)
         spread = _SCALES[:, None] * values + noise
-        unlikely = (np.log(spread) + apart[place] ** 2 / spread).sum(axis=1)
-        apart[place] *= 1 - noise / spread[unlikely.argmin()]
+        unlikely = (np.log(spread) + apart[code] ** 2 / spread).sum(axis=1)
+        apart[code] *= 1 - noise / spread[unlikely.argmin()]
     found: Floats = common + apart @ vectors.T
     return found
 
 
-def covariances(products: Floats, stddev: float, means: Floats, sizes: Floats, classes: Floats) -> Floats:
+def covariances(moments: Floats, stddev: float, means: Floats, sizes: Floats, classes: Floats) -> Floats:
     """Return covariances: the pooled one, and what noise does not explain of each class's difference from it."""
     rows = float(sizes.sum())
-    pooled = products.sum(axis=0) / rows - np.einsum("c,ci,cj->ij", classes / rows, means, means)
+    pooled = moments.sum(axis=0) / rows - np.einsum("c,ci,cj->ij", classes / rows, means, means)
     common = _spiked(pooled, stddev * math.sqrt(len(sizes)) / rows)
     if len(sizes) == 1:
         return _positive(common)[None]
     found = []
-    for product, mean, size in zip(products, means, sizes, strict=True):
-        difference = product / size - np.outer(mean, mean) - pooled
+    for moment, mean, size in zip(moments, means, sizes, strict=True):
+        difference = moment / size - np.outer(mean, mean) - pooled
         noise = stddev * math.sqrt(max(1 / size**2 - 2 / (size * rows) + len(sizes) / rows**2, 0.0))
         found.append(_positive(common + _spiked(difference, noise)))
     return np.array(found)

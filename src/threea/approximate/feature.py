@@ -76,8 +76,11 @@ class Feature:
         groups = np.asarray(self.merged.groups)
         return np.array([np.bincount(groups, weights=row, minlength=self.merged.size) for row in self.given])
 
-    def telling(self, sizes: Floats) -> float:
-        """Return by how many standard deviations it differs more between the classes than noise and chance would."""
+    def informative(self, sizes: Floats) -> float:
+        """Return a test statistic: by how many standard deviations classes differ more than by noise and chance.
+
+        Pearson's chi-squared, less its mean and over its standard deviation were the classes alike.
+        """
         groups = np.asarray(self.merged.groups)
         counts = np.array([np.bincount(groups, weights=row) for row in self.counts])
         overall = np.maximum(proportions(counts.sum(axis=0)), 0.0)

@@ -1,10 +1,11 @@
-"""Wide numeric rows and images: a Gaussian per class in a public basis, bent to each column's own histogram.
+"""Wide numeric rows and images: a Gaussian per class in a public basis, moved to each column's own histogram.
 
 Each column's cells are scored by where they lie between its bounds and centred by the noisy histogram. The scored row
-is turned into cosines (of an image's height and width, or along the columns), whose lengths, energies, class means and
-products are asked in turn. Samples are drawn from the Gaussians, turned back, and moved to the columns' noisy
-histograms rank by rank: a Gaussian copula. Memory: a matrix of columns times at most `most_cosines` doubles, one of
-the square of these, and per class a factor of at most `most_products` squared.
+is turned into coefficients of the discrete cosine transform (DCT; of an image's height and width, or along the
+columns), whose length, power, class means and second moments are asked in turn. Samples
+are drawn from the Gaussians, turned back, and moved to the columns' noisy histograms rank by rank: a Gaussian copula.
+Memory: a matrix of columns times at most `most_coefficients` doubles, one of the square of these, and per class a
+factor of at most `most_second_moments` squared.
 """
 
 from __future__ import annotations
@@ -32,14 +33,17 @@ from threea.table.schema import Chunk, Schema
 Floats = NDArray[np.float64]
 
 ROWS, HISTOGRAMS, LENGTHS = "rows per class", "histograms", "lengths"
-ENERGIES, MEANS, PRODUCTS = "energies", "means", "products"
+POWER, MEANS, SECOND_MOMENTS = "power", "means", "second moments"
+SHARES = {ROWS: 0.01, HISTOGRAMS: 0.06, LENGTHS: 0.02, POWER: 0.08, MEANS: 0.4, SECOND_MOMENTS: 0.43}
+"""Of the budget. Chosen: means tell the classes apart, second moments the rows within one."""
 _MOST_CLASSES = 16
-"""With more classes, all share one covariance."""
+"""With more classes, all share one covariance. Chosen: a matrix for each would drown in noise."""
 _MOST_NOISE = 1 << 19
-"""About how many noisy products are asked for in all."""
+"""About how many noisy second moments are asked for in all. Chosen: so many draws take seconds."""
 _CURVE = 65
+"""Points at which a column's distribution function is known. Chosen."""
 _BLOCK = 4096
-"""Rows drawn at a time, so that memory stays bounded."""
+"""Rows drawn at a time, so that memory stays bounded. Chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +54,8 @@ class ClassGaussians:
         bins: How many bins numeric columns are cut into; fewer are used where noise drowns them.
         image: Height and width, if the numeric columns are an image's pixels by rows. By default a square number of at
             least 256 columns, all with the same bounds, is taken for an image.
-        most_cosines: How many cosines have means and energies.
-        most_products: How many of these, the strongest, have covariances.
+        most_coefficients: How many DCT coefficients have means and power.
+        most_second_moments: How many of these, the strongest, have covariances.
         quantile: The share of the rows that are not shortened: a long row says which way, and costs as a short one.
 
     Raises:
@@ -60,26 +64,25 @@ class ClassGaussians:
 
     bins: int = 16
     image: tuple[int, int] | None = None
-    most_cosines: int = 1024
-    most_products: int = 160
+    most_coefficients: int = 1024
+    most_second_moments: int = 160
     quantile: float = 0.2
 
     def __post_init__(self) -> None:
-        if not (2 <= self.bins <= 1024 and 1 <= self.most_products <= self.most_cosines <= 4096):
-            raise SettingError("bins must be from 2 to 1024, and 1 <= most_products <= most_cosines <= 4096")
+        if not (2 <= self.bins <= 1024 and 1 <= self.most_second_moments <= self.most_coefficients <= 4096):
+            raise SettingError("bins must be from 2 to 1024, and 1 <= most_second_moments <= most_coefficients <= 4096")
         if not 0 < self.quantile < 1:
             raise SettingError(f"quantile ({self.quantile}) must be > 0 and < 1")
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
-        """Ask in six looks; means and products take most."""
+        """Ask in six looks; means and second moments take most."""
         if not any(column.kind.numeric for column in schema.features):
             raise SettingError("Gaussians need at least one numeric column beside the target; use another recipe")
         self._grid(schema)
-        shares = {ROWS: 0.01, HISTOGRAMS: 0.06, LENGTHS: 0.02, ENERGIES: 0.08, MEANS: 0.4, PRODUCTS: 0.43}
-        return tuple(Step(name=name, weight=weight) for name, weight in shares.items())
+        return tuple(Step(name=name, weight=weight) for name, weight in SHARES.items())
 
     def fit(self, table: PrivateTable, plan: Plan) -> GaussianModel:
-        """Count, then measure lengths, energies, means and products, each in one pass over the rows."""
+        """Count, then measure lengths, power, means and second moments, each in one pass over the rows."""
         schema = table.schema
         label = schema[schema.target].cells(self.bins) if schema.target else None
         numbers = tuple(column.cells(self.bins) for column in schema.features if column.kind.numeric)
@@ -95,7 +98,7 @@ class ClassGaussians:
             cells=numbers,
             scores=tuple(column.scores for column in columns),
             grid=self._grid(schema),
-            kept=tuple(range(min(len(numbers), self.most_cosines))),
+            kept=tuple(range(min(len(numbers), self.most_coefficients))),
         )
         shape = self._measure(table, plan, frame, label, sizes, np.array([column.variance for column in columns]))
         beside = tuple(part.value.reshape(len(sizes), -1) for part in answer.parts[len(numbers) :])
@@ -118,38 +121,38 @@ class ClassGaussians:
         longest = 2 * math.sqrt(len(frame.cells))
         edges = np.geomspace(longest / 64, longest, 49)
         lengths = table.measure(Lengths(frame=frame, edges=tuple(edges.tolist())), plan[LENGTHS])
-        told = proportions(denoised(lengths))
-        radius = float(edges[min(int(np.searchsorted(np.cumsum(told), self.quantile)), len(edges) - 1)])
+        shares = proportions(denoised(lengths))
+        radius = float(edges[min(int(np.searchsorted(np.cumsum(shares), self.quantile)), len(edges) - 1)])
         # What is left of a row on average when long ones are shortened; moments are stretched to make up for it.
-        left = float(told @ np.minimum(radius / np.append(edges, longest), 1.0))
+        left = float(shares @ np.minimum(radius / np.append(edges, longest), 1.0))
         length = radius / left
 
         squares = Vectors(frame=frame, radius=radius, moment=Moment.SQUARES)
         sums = Vectors(frame=frame, radius=radius, moment=Moment.SUMS, by=label)
         rows = float(sizes.sum())
-        power, spread = squares.read(table.measure(squares, plan[ENERGIES]))
-        energies = smooth(power[0] * length**2 / rows, spread * length**2 / rows)
-        energies *= variances.sum() / max(energies.sum(), 1e-12)
+        power, spread = squares.read(table.measure(squares, plan[POWER]))
+        power = smooth(power[0] * length**2 / rows, spread * length**2 / rows)
+        power *= variances.sum() / max(power.sum(), 1e-12)
         total, spread = sums.read(table.measure(sums, plan[MEANS]))
-        seen, blur = total * length / sizes[:, None], spread * length / sizes
+        seen, stddevs = total * length / sizes[:, None], spread * length / sizes
 
         classes = len(sizes) if len(sizes) <= _MOST_CLASSES else 1
-        most = min(self.most_products, len(frame.kept), math.isqrt(2 * _MOST_NOISE // classes))
-        strongest = np.sort(np.argsort(-energies, kind="stable")[:most])
-        share = energies[strongest].sum() / max(energies.sum(), 1e-12)
+        most = min(self.most_second_moments, len(frame.kept), math.isqrt(2 * _MOST_NOISE // classes))
+        strongest = np.sort(np.argsort(-power, kind="stable")[:most])
+        share = power[strongest].sum() / max(power.sum(), 1e-12)
         near = min(1.0, 1.05 * math.sqrt(max(share, 0.01)))
-        products = Vectors(
+        second_moments = Vectors(
             frame=Frame(cells=frame.cells, scores=frame.scores, grid=frame.grid, kept=tuple(strongest.tolist())),
             radius=radius * near,
             moment=Moment.PRODUCTS,
             by=label if classes > 1 else None,
         )
-        matrices, spread = products.read(table.measure(products, plan[PRODUCTS]))
-        matrices, spread = matrices * (length * near) ** 2, spread * (length * near) ** 2
-        means = shrunk_means(seen, blur, sizes, second_moment(matrices, spread, energies, strongest, rows))
+        moments, spread = second_moments.read(table.measure(second_moments, plan[SECOND_MOMENTS]))
+        moments, spread = moments * (length * near) ** 2, spread * (length * near) ** 2
+        means = shrunk_means(seen, stddevs, sizes, second_moment(moments, spread, power, strongest, rows))
         counted = sizes if classes > 1 else sizes.sum()[None]
-        found = covariances(matrices, spread, means[:, strongest], counted, sizes)
-        return Shape(frame, means, energies, strongest, found)
+        found = covariances(moments, spread, means[:, strongest], counted, sizes)
+        return Shape(frame, means, power, strongest, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +161,10 @@ class Shape:
 
     frame: Frame
     means: Floats
-    energies: Floats
+    power: Floats
     strongest: NDArray[np.int64]
     covariances: Floats
-    """Of the strongest cosines, one matrix per class or one for all; without negative eigenvalues."""
+    """Of the strongest coefficients, one matrix per class or one for all; without negative eigenvalues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +184,9 @@ class GaussianModel:
     factors: Floats
     """For each class (or one for all), how a few independent normal numbers move the columns."""
     loose: Floats
-    """Standard deviation of every cosine besides."""
-    cosines: Floats
+    """Standard deviation of every coefficient besides."""
+    dct: Floats
+    """The inverse transform: what each coefficient adds to each column."""
     alone: Floats
     """Standard deviation of every column besides."""
     curves: tuple[Floats, Floats]
@@ -200,25 +204,25 @@ class GaussianModel:
         stddev: float,
         shape: Shape,
     ) -> GaussianModel:
-        """Turn moments of cosines into moments of columns; what they leave unexplained is independent.
+        """Turn moments of coefficients into moments of columns; what they leave unexplained is independent.
 
-        Of many columns a histogram is noisier than the means by class: it is bent to their common mean.
+        Of many columns a histogram is noisier than the means by class: it is moved to their common mean.
         """
         share = sizes / sizes.sum()
-        cosines = basis(shape.frame.grid, shape.frame.kept) / 2.0**BASIS_BITS
+        dct = basis(shape.frame.grid, shape.frame.kept) / 2.0**BASIS_BITS
         common = share @ shape.means
-        columns = tuple(column.moved(offset) for column, offset in zip(columns, cosines @ common, strict=True))
+        columns = tuple(column.moved(offset) for column, offset in zip(columns, dct @ common, strict=True))
         shape = replace(shape, means=shape.means - common)
         values, vectors = np.linalg.eigh(shape.covariances)
-        factors = cosines[:, shape.strongest] @ (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+        factors = dct[:, shape.strongest] @ (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
         weights = share if len(factors) > 1 else np.ones(1)
         between = share @ (shape.means - share @ shape.means) ** 2
-        loose = np.maximum(shape.energies - between, 0.0)
+        loose = np.maximum(shape.power - between, 0.0)
         explained = np.einsum("c,cii->i", weights, shape.covariances)
         loose[shape.strongest] = np.maximum(loose[shape.strongest] - explained, 0.0)
-        centres = shape.means @ cosines.T
+        centres = shape.means @ dct.T
         inner = (factors**2).sum(axis=2)
-        spread = inner + (cosines**2) @ loose
+        spread = inner + (dct**2) @ loose
         apart = share @ (centres - share @ centres) ** 2
         variances = np.array([column.variance for column in columns])
         alone = np.maximum(variances - apart - weights @ spread, 0.02 * variances)
@@ -235,7 +239,7 @@ class GaussianModel:
             centres,
             factors,
             np.sqrt(loose),
-            cosines,
+            dct,
             np.sqrt(alone),
             curves,
         )
@@ -270,16 +274,16 @@ class GaussianModel:
         even = (np.arange(rows) + rng.random()) / max(rows, 1)
         shares = proportions(existing(self.label, self.sizes, self.classes.stddev))
         group = rng.permutation(np.searchsorted(np.cumsum(shares), even, side="right")).clip(max=len(shares) - 1)
-        latent = (rng.standard_normal((rows, len(self.loose))) * self.loose) @ self.cosines.T
+        latent = (rng.standard_normal((rows, len(self.loose))) * self.loose) @ self.dct.T
         latent += rng.standard_normal(latent.shape) * self.alone
-        for place in range(len(self.sizes)):
-            members = group == place
-            factor = self.factors[min(place, len(self.factors) - 1)]
+        for code in range(len(self.sizes)):
+            members = group == code
+            factor = self.factors[min(code, len(self.factors) - 1)]
             drawn = rng.standard_normal((int(members.sum()), factor.shape[1]))
-            latent[members] += self.centres[place] + drawn @ factor.T
+            latent[members] += self.centres[code] + drawn @ factor.T
         chunk: Chunk = {self.label.column: self.label.draw(group, rng)} if self.label else {}
-        for place, column in enumerate(self.columns):
-            ranks = np.interp(latent[:, place], self.curves[0][place], self.curves[1][place])
+        for position, column in enumerate(self.columns):
+            ranks = np.interp(latent[:, position], self.curves[0][position], self.curves[1][position])
             chunk[column.cells.column] = column.values(ranks, rng)
         for cells, table in zip(self.others, self.tables, strict=True):
             chunk[cells.column] = cells.draw(draw(np.array([proportions(row) for row in table]), group, rng), rng)

@@ -18,10 +18,12 @@ Floats = NDArray[np.float64]
 CLASSES = "rows per class"
 """The plan's line that pays for it."""
 RARE = 5.0
-"""A class is drawn, and counts for a teacher, as at most this many times the rarest."""
+"""A class is drawn, and counts for a teacher, as at most this many times the rarest. Chosen."""
 RARE_CELLS = 20.0
-"""The same where cells are chosen: a frequent class can tell of its own features as finely as its rows allow."""
+"""The same where cells are chosen: a frequent class can tell of its own features as finely as its rows allow.
+Chosen."""
 _NUMERIC_CLASSES = 12
+"""Ranges of a numeric target. Chosen."""
 
 
 def counted_label(table: PrivateTable, plan: Plan) -> tuple[Merged | None, Floats, Floats]:
@@ -49,9 +51,9 @@ def combined(
     label: Merged | None, counted: Floats, stddev: float, tables: Sequence[Floats], table_stddev: float
 ) -> Floats:
     """Return the rows per class as all answers tell them, each by its precision; classes of noise alone have none."""
-    told = np.array([counted, *(counts.sum(axis=1) for counts in tables)])
+    answers = np.array([counted, *(counts.sum(axis=1) for counts in tables)])
     precision = 1 / np.array([stddev**2, *(counts.shape[1] * table_stddev**2 for counts in tables)])
-    sizes: Floats = np.maximum((precision[:, None] * told).sum(axis=0) / precision.sum(), 0.0)
+    sizes: Floats = np.maximum((precision[:, None] * answers).sum(axis=0) / precision.sum(), 0.0)
     return existing(label.cells if label else None, sizes, 1 / float(np.sqrt(precision.sum())))
 
 

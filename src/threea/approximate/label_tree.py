@@ -70,8 +70,8 @@ class LabelAugmentedTree:
         label, spread, counted = counted_label(table, plan)
         schema = table.schema
         if not schema.features:
-            blur = counted_stddev(table, plan)
-            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), blur, {CLASSES: blur}, self.most)
+            stddev = counted_stddev(table, plan)
+            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), stddev, {CLASSES: stddev}, self.most)
         given = (label,) if label else ()
         asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
         stddev = table.stddev(asked, plan[FEATURES])
@@ -110,7 +110,7 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     pair = Marginal(tuple(feature.merged for feature in model.features[:1]))
     stddev = table.stddev(Stack((pair,) * count), plan[PAIRS])
     spread = math.exp(-float(np.sum(weight * np.log(weight, where=weight > 0, out=np.zeros_like(weight)))))
-    effective = model.telling_rows
+    effective = model.informative_rows
     budgeted = math.sqrt(_MOST_PAIR_CELLS / (len(weight) * count * (count + 1) / 2))
     # Cells must stand out from the noise, and be few beside the rows.
     finest = min(32, budgeted, effective / (10 * len(model.features)))
@@ -135,18 +135,18 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
 
 def _looked_at_again(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     """Spend what a tree would have cost on another look at the features that tell the classes apart."""
-    weight, effective = model.weights, model.telling_rows
+    weight, effective = model.weights, model.informative_rows
     first = [feature.coarser(4, weight, 2 * feature.stddev / effective) for feature in model.features]
-    lead = np.array([feature.telling(model.sizes) for feature in first])
-    count = min(max(int((lead > _AGAIN).sum()), _FEWEST_AGAIN), len(lead))
-    again = np.sort(np.argsort(-lead, kind="stable")[:count])
+    statistic = np.array([feature.informative(model.sizes) for feature in first])
+    count = min(max(int((statistic > _AGAIN).sum()), _FEWEST_AGAIN), len(statistic))
+    again = np.sort(np.argsort(-statistic, kind="stable")[:count])
     given = (model.label,) if model.label else ()
-    asked = Stack(tuple(Marginal((*given, model.features[place].cells)) for place in again))
+    asked = Stack(tuple(Marginal((*given, model.features[index].cells)) for index in again))
     answer = table.measure(asked, plan[PAIRS])
     features = list(model.features)
-    for place, part in zip(again, answer.parts, strict=True):
-        counts = part.value.reshape(features[place].counts.shape)
-        features[place] = features[place].seen_again(counts, model.sizes, answer.stddev)
+    for index, part in zip(again, answer.parts, strict=True):
+        counts = part.value.reshape(features[index].counts.shape)
+        features[index] = features[index].seen_again(counts, model.sizes, answer.stddev)
     # With no tree to choose, what its edges would have cost counts these features once more, in turn.
     for place in np.resize(again, len(features) - 1):
         part = table.measure(Marginal((*given, features[place].cells)), plan[EDGES])
@@ -163,7 +163,7 @@ def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) ->
     given = (model.label,) if model.label else ()
     marginals = tuple(Marginal((*given, model.features[i].merged, model.features[j].merged)) for i, j in pairs)
     expected = tuple(model.sizes[:, None, None] * coarse[i][:, :, None] * coarse[j][:, None, :] for i, j in pairs)
-    # Half of what the noise will blur: a pair of many cells must stand out by more.
+    # Half of what the noise will hide: a pair of many cells must stand out by more.
     penalties = tuple(0.4 * stddev * marginal.size for marginal in marginals)
     gaps = QualityScores(marginals, expected, penalties)
     part = np.arange(len(coarse))
@@ -216,7 +216,7 @@ class TreeModel:
         return max(float(self.balanced.sum()), 1.0)
 
     @property
-    def telling_rows(self) -> float:
+    def informative_rows(self) -> float:
         """How many rows there are for cells to stand out by."""
         return max(float(balanced(self.label, self.sizes, self.stddev, RARE_CELLS).sum()), 1.0)
 
@@ -228,8 +228,8 @@ class TreeModel:
     @property
     def histograms(self) -> Mapping[str, Histogram]:
         """The noisy counts, summed over the classes."""
-        blur = self.stddev * math.sqrt(len(self.sizes))
-        found = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), blur) for f in self.features}
+        stddev = self.stddev * math.sqrt(len(self.sizes))
+        found = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), stddev) for f in self.features}
         if self.label:
             counts = self.sizes @ self.spread
             found[self.label.column] = Histogram(self.label.cells, counts, self.noise.get(CLASSES, self.stddev))

@@ -36,8 +36,11 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 HISTOGRAMS, CLUSTERS, MIXTURES = "histograms given the label", "clusters", "mixtures"
+# Settings, all of them chosen.
 _MOST_CLUSTERS = 256
+"""More would make each pass over the rows slow."""
 _MOST_GROUPS = 24
+"""Into so many groups a column's cells are merged, at most."""
 _STAND_OUT = 1.0
 """A group has at least as many rows as this many standard deviations of the noise while centroids move."""
 _SLACK = 1.3
@@ -90,8 +93,8 @@ class Mixture:
         base = _base(table, plan)
         if not base.features:
             return MixtureModel(base, (), (), np.arange(len(base.sizes)), base.sizes, base.noise)
-        columns, least = _scored(base, table, plan, self.sigma_max)
-        model = _start(base, columns, least, self.sigma_max)
+        columns, l_min = _scored(base, table, plan, self.sigma_max)
+        model = _start(base, columns, l_min, self.sigma_max)
         for _ in range(self.iterations):
             model = model.measured(table, plan, CLUSTERS)
         return model
@@ -100,10 +103,10 @@ class Mixture:
 def _base(table: PrivateTable, plan: Plan) -> TreeModel:
     """Count the rows per class and each column by class: a tree without edges."""
     label, spread, counted = counted_label(table, plan)
-    blur = counted_stddev(table, plan)
+    counted_noise = counted_stddev(table, plan)
     schema = table.schema
     if not schema.features:
-        return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), blur, {CLASSES: blur})
+        return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), counted_noise, {CLASSES: counted_noise})
     asked = Stack(tuple(Marginal((column.cells(2),)) for column in schema.features))
     stddev = table.stddev(asked, plan[HISTOGRAMS])
     rows = max(float(counted.sum()), 1.0)
@@ -111,17 +114,17 @@ def _base(table: PrivateTable, plan: Plan) -> TreeModel:
     apart = rows / len(counted) > _CLASS_STANDS_OUT * stddev
     given = (label,) if label and apart else ()
     cells = tuple(fine_cells(column, int(np.clip(rows / (10 * stddev), 8, 256))) for column in schema.features)
-    answer = table.measure(Stack(tuple(Marginal((*given, each)) for each in cells)), plan[HISTOGRAMS])
-    noise = {CLASSES: blur, HISTOGRAMS: stddev}
-    tables = [_smoothed(each, part, rows) for each, part in zip(cells, answer.parts, strict=True)]
+    answer = table.measure(Stack(tuple(Marginal((*given, column)) for column in cells)), plan[HISTOGRAMS])
+    noise = {CLASSES: counted_noise, HISTOGRAMS: stddev}
+    tables = [_smoothed(column, part, rows) for column, part in zip(cells, answer.parts, strict=True)]
     if apart:
-        sizes = combined(label, counted, blur, tables, stddev)
+        sizes = combined(label, counted, counted_noise, tables, stddev)
     else:
-        sizes = combined(label, counted, blur, (), stddev)
+        sizes = combined(label, counted, counted_noise, (), stddev)
         # Every class has its share of a histogram, and of its noise: they add up to what was measured.
         tables = [np.outer(proportions(counted), counts) for counts in tables]
         stddev /= math.sqrt(len(counted))
-    features = tuple(Feature.of(each, counts, sizes, stddev) for each, counts in zip(cells, tables, strict=True))
+    features = tuple(Feature.of(column, counts, sizes, stddev) for column, counts in zip(cells, tables, strict=True))
     return TreeModel(label, spread, sizes, features, (), stddev, noise)
 
 
@@ -130,8 +133,8 @@ def _smoothed(cells: Cells, answer: Answer, rows: float) -> Floats:
     counts = answer.value.reshape(-1, cells.size).copy()
     if isinstance(cells, Bins):
         first, bins = len(cells.special), len(cells.edges) - 1
-        blur = answer.stddev * math.sqrt(len(counts))
-        groups = int(np.clip(rows / max(3 * blur, 1e-9), min(2, bins), bins))
+        stddev = answer.stddev * math.sqrt(len(counts))
+        groups = int(np.clip(rows / max(3 * stddev, 1e-9), min(2, bins), bins))
         for group in np.array_split(np.arange(first, first + bins), groups):
             counts[:, group] = counts[:, group].mean(axis=1, keepdims=True)
     return counts
@@ -199,15 +202,16 @@ class MixtureModel:
             by=self.base.label,
         )
         answer = table.measure(query, plan[line])
-        counts, sums, _, blur = query.read(answer, step_of(query.l2))
-        found = ClusterAnswer.of(self.classes, placed, counts, sums, blur, answer.stddev / self.sigma_max)
+        counts, sums, _, stddev = query.read(answer, step_of(query.l2))
+        l_min = answer.stddev / self.sigma_max
+        clusters = ClusterAnswer.of(self.classes, placed, counts, sums, stddev, l_min)
         ends = np.cumsum([0, *(column.table.shape[1] for column in self.columns)])
         shares = tuple(
-            column.shares(found, self.base.sizes, slice(ends[place], ends[place + 1]))
-            for place, column in enumerate(self.columns)
+            column.shares(clusters, self.base.sizes, slice(ends[index], ends[index + 1]))
+            for index, column in enumerate(self.columns)
         )
         noise = {**self.noise, line: answer.stddev}
-        return replace(self, shares=shares, classes=found.classes, sizes=found.counts, noise=noise)
+        return replace(self, shares=shares, classes=clusters.classes, sizes=clusters.counts, noise=noise)
 
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
         """Draw classes, clusters, and every column given its cluster."""
@@ -238,19 +242,19 @@ def _scored(
     cluster's mean has noise of at most sigma_max from ``l_min = sqrt(D) / (mu * sigma_max)`` rows on, as Eq. 7 says
     (without its C: a row is in one cluster of one class).
     """
-    blur = table.stddev(Count(), plan[CLUSTERS]) * math.sqrt(1 + len(base.features))
-    least = blur / sigma_max
+    stddev = table.stddev(Count(), plan[CLUSTERS]) * math.sqrt(1 + len(base.features))
+    l_min = stddev / sigma_max
     seen = base.sizes[base.sizes > 3 * base.stddev]
-    smallest = float((seen / np.maximum(seen // least, 1)).min(initial=least))
-    groups = int(np.clip(smallest / (_STAND_OUT * blur), 1, _MOST_GROUPS))
+    smallest = float((seen / np.maximum(seen // l_min, 1)).min(initial=l_min))
+    groups = int(np.clip(smallest / (_STAND_OUT * stddev), 1, _MOST_GROUPS))
     known = base.stddev**2 if base.stddev == base.noise[HISTOGRAMS] else math.inf
-    return tuple(Coordinates.of(feature, base.weights, groups, known) for feature in base.features), least
+    return tuple(Coordinates.of(feature, base.weights, groups, known) for feature in base.features), l_min
 
 
-def _start(base: TreeModel, columns: tuple[Coordinates, ...], least: float, sigma_max: float) -> MixtureModel:
+def _start(base: TreeModel, columns: tuple[Coordinates, ...], l_min: float, sigma_max: float) -> MixtureModel:
     """Draw the first centroids of each class from its histograms."""
     rng = np.random.default_rng(_START)
-    count = np.maximum(base.sizes // least, 1).astype(np.int64)
+    count = np.maximum(base.sizes // l_min, 1).astype(np.int64)
     count = np.maximum(count * min(1.0, _MOST_CLUSTERS / count.sum()), 1).astype(np.int64)
     classes = np.repeat(np.arange(len(count)), count)
     shares = []

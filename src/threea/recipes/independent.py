@@ -14,6 +14,10 @@ from threea.framework import Recipe
 class Independent(Recipe):
     """Naive Bayes, turned round to make rows.
 
+    1. Count every feature's cells by class: one question, with the whole budget. A class has as many rows as its
+       counts add up to.
+    2. Draw a class, and every feature given the class.
+
     Args:
         bins: How many bins numeric columns are cut into.
 
@@ -32,5 +36,5 @@ class Independent(Recipe):
 
     @property
     def approximate(self) -> LabelHistograms:
-        """One stack of (label, feature) histograms takes the whole budget."""
+        """L1: one stack of (label, feature) histograms takes the whole budget."""
         return LabelHistograms(bins=self.bins)
