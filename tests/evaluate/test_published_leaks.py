@@ -97,5 +97,5 @@ def test_the_tables_differ_in_one_row_and_are_at_the_least_size():
     recipe = leaks.recipe("published", SIGMA_MAX)
     clusters = recipe.approximate.fit(table, recipe.plan(table))
     assert isinstance(recipe.approximate, SizeConstrained)
-    assert clusters.least == size
+    assert clusters.l_min == size
     assert clusters.rows == 2
