@@ -95,7 +95,7 @@ class TangentKernel:
             arc_0, arc_1 = _arcs(cosine)
             covariance = weight * jnp.where(product > 0, size, 0.0) * arc_1 / 2 + bias
             tangent = covariance + weight * arc_0 / 2 * tangent
-            of_left, of_right = (weight * each / 2 + bias for each in (of_left, of_right))
+            of_left, of_right = (weight * square / 2 + bias for square in (of_left, of_right))
         return tangent
 
 

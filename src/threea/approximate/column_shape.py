@@ -91,7 +91,7 @@ class ColumnShape:
         # A special value is a stretch of one point, which may be 0 or less where bins are logarithmic.
         point = lower >= upper
         bins = np.where(point, self.cells.edges[0], lower), np.where(point, self.cells.edges[1], upper)
-        found = np.where(point, lower, self.cells.spread(*bins, part))
+        values = np.where(point, lower, self.cells.spread(*bins, part))
         if self.missing > 0:
-            found[rng.random(len(found)) < self.missing] = np.nan
-        return found
+            values[rng.random(len(values)) < self.missing] = np.nan
+        return values

@@ -55,8 +55,8 @@ def shrunk_means(means: Floats, stddevs: Floats, sizes: Floats, moment: Floats) 
         spread = _SCALES[:, None] * values + noise
         unlikely = (np.log(spread) + apart[code] ** 2 / spread).sum(axis=1)
         apart[code] *= 1 - noise / spread[unlikely.argmin()]
-    found: Floats = common + apart @ vectors.T
-    return found
+    shrunk: Floats = common + apart @ vectors.T
+    return shrunk
 
 
 def covariances(moments: Floats, stddev: float, means: Floats, sizes: Floats, classes: Floats) -> Floats:
@@ -66,12 +66,12 @@ def covariances(moments: Floats, stddev: float, means: Floats, sizes: Floats, cl
     common = _spiked(pooled, stddev * math.sqrt(len(sizes)) / rows)
     if len(sizes) == 1:
         return _positive(common)[None]
-    found = []
+    matrices = []
     for moment, mean, size in zip(moments, means, sizes, strict=True):
         difference = moment / size - np.outer(mean, mean) - pooled
         noise = stddev * math.sqrt(max(1 / size**2 - 2 / (size * rows) + len(sizes) / rows**2, 0.0))
-        found.append(_positive(common + _spiked(difference, noise)))
-    return np.array(found)
+        matrices.append(_positive(common + _spiked(difference, noise)))
+    return np.array(matrices)
 
 
 def _spiked(matrix: Floats, stddev: float) -> Floats:
@@ -83,12 +83,12 @@ def _spiked(matrix: Floats, stddev: float) -> Floats:
     values, vectors = np.linalg.eigh(matrix)
     edge = 2 * stddev * math.sqrt(len(matrix))
     kept = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
-    found: Floats = (vectors * kept) @ vectors.T
-    return found
+    result: Floats = (vectors * kept) @ vectors.T
+    return result
 
 
 def _positive(matrix: Floats) -> Floats:
     """Return the nearest matrix without negative eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
-    found: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return found
+    result: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return result

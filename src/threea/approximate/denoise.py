@@ -130,5 +130,5 @@ def draw(weights: Floats, row: NDArray[np.int64], rng: np.random.Generator) -> N
     heavy = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
     cumulative = np.cumsum(heavy, axis=1)
     ladder = (cumulative / cumulative[:, -1:] + np.arange(len(weights))[:, None]).ravel()
-    found = np.searchsorted(ladder, row + rng.random(len(row)), side="right") - row * weights.shape[1]
-    return np.asarray(np.clip(found, 0, weights.shape[1] - 1))
+    drawn = np.searchsorted(ladder, row + rng.random(len(row)), side="right") - row * weights.shape[1]
+    return np.asarray(np.clip(drawn, 0, weights.shape[1] - 1))

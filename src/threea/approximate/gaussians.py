@@ -151,8 +151,8 @@ class ClassGaussians:
         moments, spread = moments * (length * near) ** 2, spread * (length * near) ** 2
         means = shrunk_means(seen, stddevs, sizes, second_moment(moments, spread, power, strongest, rows))
         counted = sizes if classes > 1 else sizes.sum()[None]
-        found = covariances(moments, spread, means[:, strongest], counted, sizes)
-        return Shape(frame, means, power, strongest, found)
+        matrices = covariances(moments, spread, means[:, strongest], counted, sizes)
+        return Shape(frame, means, power, strongest, matrices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +257,14 @@ class GaussianModel:
     @property
     def histograms(self) -> Mapping[str, Histogram]:
         """The noisy counts; those of other columns summed over the classes."""
-        found = {column.cells.column: Histogram(column.cells, column.counts, self.stddev) for column in self.columns}
+        histograms = {
+            column.cells.column: Histogram(column.cells, column.counts, self.stddev) for column in self.columns
+        }
         for cells, table in zip(self.others, self.tables, strict=True):
-            found[cells.column] = Histogram(cells, table.sum(axis=0), self.stddev * math.sqrt(len(table)))
+            histograms[cells.column] = Histogram(cells, table.sum(axis=0), self.stddev * math.sqrt(len(table)))
         if self.label:
-            found[self.label.column] = Histogram(self.label, self.classes.value, self.classes.stddev)
-        return found
+            histograms[self.label.column] = Histogram(self.label, self.classes.value, self.classes.stddev)
+        return histograms
 
     def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
         """Draw classes in their noisy proportions, then coordinates given the class, then values by rank."""

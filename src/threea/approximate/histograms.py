@@ -83,13 +83,13 @@ class HistogramModel:
     @property
     def histograms(self) -> Mapping[str, Histogram]:
         """The noisy counts, summed over the classes."""
-        found = {
+        histograms = {
             cells.column: Histogram(cells, table.sum(axis=0), self.stddev * np.sqrt(len(table)))
             for cells, table in zip(self.features, self.tables, strict=True)
         }
         if self.label:
-            found[self.label.column] = Histogram(self.label, self.classes, self.class_stddev)
-        return found
+            histograms[self.label.column] = Histogram(self.label, self.classes, self.class_stddev)
+        return histograms
 
     @property
     def noise(self) -> Mapping[str, float]:

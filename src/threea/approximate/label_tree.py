@@ -128,7 +128,7 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
         left, right = features[i].coarse, features[j].coarse
         counts = part.value.reshape(len(model.sizes), left.shape[1], right.shape[1])
         alone = model.sizes[:, None, None] * left[:, :, None] * right[:, None, :]
-        joint = np.array([fitted(*each, part.stddev) for each in zip(counts, left, right, strict=True)])
+        joint = np.array([fitted(*counted, part.stddev) for counted in zip(counts, left, right, strict=True)])
         edges.append(Edge(i, j, joint, float(np.abs(joint * model.sizes[:, None, None] - alone).sum())))
     return replace(model, edges=tuple(edges), noise={**model.noise, PAIRS: answer.stddev})
 
@@ -148,10 +148,10 @@ def _looked_at_again(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeM
         counts = part.value.reshape(features[index].counts.shape)
         features[index] = features[index].seen_again(counts, model.sizes, answer.stddev)
     # With no tree to choose, what its edges would have cost counts these features once more, in turn.
-    for place in np.resize(again, len(features) - 1):
-        part = table.measure(Marginal((*given, features[place].cells)), plan[EDGES])
-        counts = part.value.reshape(features[place].counts.shape)
-        features[place] = features[place].seen_again(counts, model.sizes, part.stddev)
+    for index in np.resize(again, len(features) - 1):
+        part = table.measure(Marginal((*given, features[index].cells)), plan[EDGES])
+        counts = part.value.reshape(features[index].counts.shape)
+        features[index] = features[index].seen_again(counts, model.sizes, part.stddev)
     merged = (f.coarser(_CELLS_AGAIN, weight, 2 * f.stddev / effective) for f in features)
     return replace(model, features=tuple(merged), noise={**model.noise, PAIRS: answer.stddev})
 
@@ -229,11 +229,11 @@ class TreeModel:
     def histograms(self) -> Mapping[str, Histogram]:
         """The noisy counts, summed over the classes."""
         stddev = self.stddev * math.sqrt(len(self.sizes))
-        found = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), stddev) for f in self.features}
+        histograms = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), stddev) for f in self.features}
         if self.label:
             counts = self.sizes @ self.spread
-            found[self.label.column] = Histogram(self.label.cells, counts, self.noise.get(CLASSES, self.stddev))
-        return found
+            histograms[self.label.column] = Histogram(self.label.cells, counts, self.noise.get(CLASSES, self.stddev))
+        return histograms
 
     @property
     def class_shares(self) -> Mapping[int, tuple[float, float]]:

@@ -65,12 +65,14 @@ class RandomMixing:
 
         def vectors(chunk: Chunk) -> Floats:
             rows = len(next(iter(chunk.values())))
-            return np.hstack([np.ones((rows, 1)), *(each.vectors(chunk[each.column.name]) for each in coordinates)])
+            return np.hstack(
+                [np.ones((rows, 1)), *(column.vectors(chunk[column.column.name]) for column in coordinates)]
+            )
 
         query = Features(
             function=vectors,
             columns=tuple(column.name for column in schema.modelled),
-            shape=(1 + sum(each.size for each in coordinates),),
+            shape=(1 + sum(column.size for column in coordinates),),
             l2=math.sqrt(1 + len(coordinates)),
         )
         sampled, classes = table.sampled(self.rate), label.cells(1) if label else None
@@ -115,12 +117,12 @@ class Coordinates:
         apart /= np.maximum(apart.sum(axis=1, keepdims=True), 1.0)
         rest = 1 - apart.sum(axis=1)
         lower, upper = self._scale(np.array(self.bounds))
-        found = lower + (upper - lower) * (np.clip(means[:, 0] / np.maximum(rest, 1e-9), -1.0, 1.0) + 1) / 2
-        found = np.exp(found) if self.column.log else found
-        found = np.clip(np.round(found) if self.column.whole or self.column.kind.listed else found, *self.bounds)
+        values = lower + (upper - lower) * (np.clip(means[:, 0] / np.maximum(rest, 1e-9), -1.0, 1.0) + 1) / 2
+        values = np.exp(values) if self.column.log else values
+        values = np.clip(np.round(values) if self.column.whole or self.column.kind.listed else values, *self.bounds)
         which = (rng.random(len(means))[:, None] >= np.cumsum(np.column_stack([rest, apart]), axis=1)).sum(axis=1)
         nothing = -1.0 if self.column.kind.listed else np.nan
-        choices = np.column_stack([found, *(np.full(len(means), each) for each in (*self.column.special, nothing))])
+        choices = np.column_stack([values, *(np.full(len(means), value) for value in (*self.column.special, nothing))])
         drawn: Floats = choices[np.arange(len(means)), np.minimum(which, self.size - 1)]
         return drawn.astype(np.int64) if self.column.kind.listed else drawn
 
@@ -163,9 +165,9 @@ class Mixtures:
         # Post-processing, the same each time: the rows are a set and not a distribution.
         rng, start = np.random.default_rng(0), 0
         chunk: Chunk = {}
-        for each in coordinates:
-            chunk[each.column.name] = each.draw(means[:, start : start + each.size], rng)
-            start += each.size
+        for column in coordinates:
+            chunk[column.column.name] = column.draw(means[:, start : start + column.size], rng)
+            start += column.size
         shares: dict[int, tuple[float, float]] = {}
         if classes:
             codes = classes.draw(kept, rng)

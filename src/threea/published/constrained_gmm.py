@@ -40,10 +40,10 @@ def _spread_out(values: Floats, count: int, rng: np.random.Generator) -> Floats:
     """Draw rows as first means, each the likelier the farther it is from those before (k-means++)."""
     centres = values[rng.integers(len(values), size=count)]
     nearest = np.full(len(values), np.inf)
-    for place in range(1, count):
-        nearest = np.minimum(nearest, squared_distances(values, centres[place - 1, None])[:, 0])
+    for index in range(1, count):
+        nearest = np.minimum(nearest, squared_distances(values, centres[index - 1, None])[:, 0])
         if nearest.any():
-            centres[place] = values[rng.choice(len(values), p=nearest / nearest.sum())]
+            centres[index] = values[rng.choice(len(values), p=nearest / nearest.sum())]
     return centres
 
 

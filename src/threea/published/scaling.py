@@ -83,7 +83,7 @@ class Scaling:
 
     def decode(self, points: Floats) -> Chunk:
         """Return points as rows."""
-        return {scale.column.name: scale.decode(points[:, place]) for place, scale in enumerate(self.scales)}
+        return {scale.column.name: scale.decode(points[:, index]) for index, scale in enumerate(self.scales)}
 
 
 def _count(column: Column) -> int:
