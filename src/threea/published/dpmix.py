@@ -1,4 +1,4 @@
-"""`dpmix-published`: each synthetic row is the mean of l rows drawn at random, plus noise, as in its paper."""
+"""`dpmix-published`: each synthetic row is the mean of l rows drawn at random, plus noise, after its paper."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ASSUMPTIONS = (
     "a person's rows, where there may be several, are taken to be drawn into a mixture all together",
     "noise is drawn in floating point",
 )
-"""What the published proof takes for granted."""
+"""What the claim takes for granted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +117,17 @@ def noise_multiplier(rows: int, drawn: int, count: int, epsilon: float, delta: f
 
 @dataclass(frozen=True, kw_only=True)
 class DPMixPublished(Recipe):
-    """Mix random rows and add noise, with the paper's own accounting.
+    """Mix a fixed number of random rows and add noise, after the paper.
 
     1. Draw l rows at random, without replacement.
     2. Their mean, plus Gaussian noise of standard deviation sigma on every number, is a synthetic row.
-    3. Do so T times. Each row is in a mixture with probability l/N: T draws are (epsilon, delta)-DP together for the
-       sigma that Rényi accounting of draws without replacement says.
+    3. Do so T times. Each row is in a mixture with probability l/N, and sigma is such that T draws together are
+       (epsilon, delta)-DP.
 
-    What the paper leaves open for a table, or does not fit one:
+    What was chosen here, because the paper's way does not fit a table, or to have one accounting that is known to hold:
 
+    - Draws add up by Rényi accounting of draws without replacement (Wang, Balle and Kasiviswanathan 2019), for
+      neighbours in which a row is replaced.
     - Its labels are mixed over all classes, as one-hot vectors, and get noise too: a model learns from half labels. A
       listed target holds no half label, so here rows are mixed within a class, N is the class's number of rows, and a
       point has the class of its rows. A numeric target is mixed like any column.
@@ -146,7 +148,7 @@ class DPMixPublished(Recipe):
     """
 
     name: ClassVar[str] = "dpmix-published"
-    summary: ClassVar[str] = "dpmix as in its paper, without a proof"
+    summary: ClassVar[str] = "random mixing of a fixed number of rows, after its paper, without a proof"
     points: int = 100
     mixing_degree: int = 100
 

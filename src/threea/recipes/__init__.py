@@ -40,7 +40,7 @@ SUMMARIES: Mapping[str, str] = {
     "clustmix": "clusters within each class, adapted to the task, and mixtures of the rows around them",
     "dpmix": "noisy means of a few random rows each; for comparison",
     "clustmix-published": "clustmix as in its paper, without a proof",
-    "dpmix-published": "dpmix as in its paper, without a proof",
+    "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
 }
 """What each recipe does, in a line."""
 
