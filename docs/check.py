@@ -210,15 +210,16 @@ def unproven(root: Path) -> list[str]:
 
 
 def _to_prove() -> set[str]:
-    from threea.anonymize import door, events, gradient, query, sampled, selection, vectors
+    from threea.anonymize import cluster_sums, door, events, gradient, lookup_sums, query, sampled, selection, vectors
 
     queries = {
         name
-        for module in (gradient, query, selection, vectors)
+        for module in (cluster_sums, gradient, lookup_sums, query, selection, vectors)
         for name, kind in inspect.getmembers(module, inspect.isclass)
         if kind.__module__ == module.__name__
         and not issubclass(kind, enum.Enum)
-        and not inspect.isabstract(kind)
+        and not name.startswith("_")
+        and (not inspect.isabstract(kind) or kind is lookup_sums.LookupSum)
         and kind not in (query.Query, query.Answer)
     }
     kinds = {kind.__name__ for kind in typing.get_args(events.Event)}

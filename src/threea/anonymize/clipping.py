@@ -54,7 +54,7 @@ def step_of(bound: float) -> float:
     return math.ldexp(1.0, math.ceil(math.log2(bound)) - BITS)
 
 
-def check(query: Query, norm: Norm) -> None:
+def check(query: object, norm: Norm) -> None:
     """Refuse a query that is not of the closed set, or whose sum could not be kept exact on the grid.
 
     Public facts decide, so nothing is spent on it.
@@ -67,6 +67,7 @@ def check(query: Query, norm: Norm) -> None:
         raise SettingError(
             f"query ({stranger.__name__}) must be one of {known}; for a function of your own use Features"
         )
+    assert isinstance(query, Query)
     bound = norm.bound(query)
     if not math.isfinite(bound) and norm is Norm.L1:
         raise SettingError("Laplace noise needs a query with a finite L1 bound; give it one, or use Gaussian noise")
