@@ -513,7 +513,9 @@ def test_a_ledger_of_a_newer_threea_is_refused_and_left_alone(tmp_path):
     assert (tmp_path / "l.db").read_bytes() == content
 
 
-@pytest.mark.parametrize("change", ["PRAGMA journal_mode = WAL", "CREATE TABLE note (x)", "DROP TRIGGER entries_no_update"])
+@pytest.mark.parametrize(
+    "change", ["PRAGMA journal_mode = WAL", "CREATE TABLE note (x)", "DROP TRIGGER entries_no_update"]
+)
 def test_a_ledger_laid_out_otherwise_is_refused(tmp_path, change):
     connection = sqlite3.connect(filled(tmp_path / "l.db"))
     connection.execute(change)

@@ -149,9 +149,7 @@ class Books:
         self.charges[id] = []
         self.datasets[dataset].costs.append((epsilon, delta))
 
-    def _charged(
-        self, *, release: str, line: str, times: int, epsilon: float, delta: float, created: str
-    ) -> None:
+    def _charged(self, *, release: str, line: str, times: int, epsilon: float, delta: float, created: str) -> None:
         plan, paid = self.releases[release], self.lines[release, line]
         self.releases[release] = replace(plan, charged=plan.charged + times)
         self.lines[release, line] = paid = replace(paid, made=paid.made + times)
