@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import sqlite3
+import statistics
 import tempfile
 import time
 from collections import Counter
@@ -238,6 +239,24 @@ def run(faults: int, seed: int, folder: Path) -> dict[str, dict[str, int]]:
     return {kind: dict(sorted(ends.items())) for kind, ends in sorted(counts.items())}
 
 
+def opening(folder: Path, releases: int = 2500) -> dict[str, float]:
+    """Time the opening of a large ledger, which reads and verifies all of it: four entries a release."""
+    path = folder / "large.db"
+    with Ledger(path, create=True) as ledger:
+        ledger.register("dataset", lambda key: "rows", cap=float(releases))
+        for _ in range(releases):
+            release = ledger.reserve("dataset", epsilon=1.0, delta=1e-9, lines=[("line", EVENT, 3)])
+            for _ in range(3):
+                ledger.charge(release, "line")
+        entries = ledger.head.entries
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        Ledger(path).close()
+        seconds.append(time.perf_counter() - start)
+    return {"entries": entries, "bytes": path.stat().st_size, "seconds": round(statistics.median(seconds), 3)}
+
+
 def main() -> None:
     """Strike 10,000 times. A fault that lets a ledger forget ends the run with an error and no result."""
     start = time.perf_counter()
@@ -246,11 +265,18 @@ def main() -> None:
         counts = run(FAULTS, SEED, Path(folder))
         (Path(folder) / "again").mkdir()
         made = shapes(Path(folder) / "again")
+        large = opening(Path(folder))
     sizes = {
         name: {"entries": shape.head.entries, "bytes": len(shape.main), "journal_bytes": len(shape.journal)}
         for name, shape in made.items()
     }
     ends = sum((Counter(kind) for kind in counts.values()), Counter())
     settings = {"faults": FAULTS, "seed": SEED, "sqlite": sqlite3.sqlite_version, "ledgers": sizes}
-    results = {"forgotten": 0, **ends, "by_kind": counts, "seconds": round(time.perf_counter() - start)}
+    results = {
+        "forgotten": 0,
+        **ends,
+        "by_kind": counts,
+        "opening": large,
+        "seconds": round(time.perf_counter() - start),
+    }
     record("ledger-faults", settings, results)

@@ -374,6 +374,28 @@ def test_check_reads_the_file_and_costs_no_entry(path):
         assert memory.head.entries == 1
 
 
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_an_interrupt_right_after_the_commit_leaves_nothing_out(tmp_path, monkeypatch, on_disk):
+    """The entry is on disk, and the books of the process that goes on hold it, too."""
+    append, cut = Chain.append, []
+
+    def interrupted(chain, sha256):
+        if not cut:
+            cut.append(sha256)
+            raise KeyboardInterrupt
+        append(chain, sha256)
+
+    with Ledger(filled(tmp_path / "l.db") if on_disk else None) as ledger:
+        ledger.register("d", lambda key: "rows", cap=10.0)
+        before = ledger.datasets()[0].spent
+        monkeypatch.setattr(Chain, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            reserve(ledger, 6.0)
+        assert ledger.datasets()[0].spent >= before + 6.0
+        with pytest.raises(BudgetRefused):
+            reserve(ledger, 6.0)
+
+
 # --- faults at random --------------------------------------------------------------------------------------
 
 

@@ -121,8 +121,9 @@ class Books:
         }
         if kind not in acts:
             raise UnknownEntry
-        self.chain.append(sha256)
+        # In this order: an entry that was cut short in between by an interrupt is entered again, not left out.
         acts[kind](**entry)
+        self.chain.append(sha256)
 
     def _made(self, *, key: str, created: str) -> None:
         self.key = bytes.fromhex(key)
@@ -153,5 +154,5 @@ class Books:
         plan, paid = self.releases[release], self.lines[release, line]
         self.releases[release] = replace(plan, charged=plan.charged + times)
         self.lines[release, line] = paid = replace(paid, made=paid.made + times)
-        charge = ChargeRow(self.chain.head.entries, line, paid.made, times, created, epsilon, delta, paid.event)
+        charge = ChargeRow(self.chain.head.entries + 1, line, paid.made, times, created, epsilon, delta, paid.event)
         self.charges[release].append(charge)

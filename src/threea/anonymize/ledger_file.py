@@ -317,8 +317,12 @@ def _connect(file: str) -> sqlite3.Connection:
     # mode=rw: a file that vanished must not come back empty.
     where = f"{Path(file).as_uri()}?mode=rw"
     connection = sqlite3.connect(where, timeout=_BUSY_SECONDS, isolation_level=None, uri=True)
-    for pragma in _PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}")
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
