@@ -463,6 +463,13 @@ def _check_after_kill(path, log, spent_before, kills):
     return total, len(acts)
 
 
+def _await(log, acts):
+    """Wait until so many more acts were acknowledged, however fast the disk is."""
+    wanted = acts + (len(log.read_text().splitlines()) if log.exists() else 0)
+    while acts and (not log.exists() or len(log.read_text().splitlines()) < wanted):
+        time.sleep(0.001)
+
+
 def _storm(folder, report):
     """Kill sixty spenders at random points; a fresh ledger every tenth, so that some die while making it."""
     chance, acknowledged, total = random.Random(20240607), 0, 0
@@ -473,7 +480,8 @@ def _storm(folder, report):
             child = os.fork()
             if child == 0:
                 _spend(path, log)
-            time.sleep(chance.uniform(0.0, 0.15))
+            _await(log, chance.randrange(8) if kill % 10 else 0)
+            time.sleep(chance.uniform(0.0, 0.02))
             os.kill(child, signal.SIGKILL)
             assert os.waitpid(child, 0)[1] == signal.SIGKILL
             total, acts = _check_after_kill(path, log, total, kill % 10 + 1)
