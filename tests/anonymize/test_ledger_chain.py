@@ -115,6 +115,17 @@ def test_a_new_ledger_appears_whole_and_its_folder_is_synced(tmp_path, monkeypat
     assert os.listdir(tmp_path) == ["l.db"]
 
 
+def test_a_file_system_without_hard_links_gives_one_line_and_leaves_nothing(tmp_path, monkeypatch):
+    def unsupported(draft, file):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", unsupported)
+    refuses(
+        "cannot be made .Operation not permitted.; give another path", lambda: Ledger(tmp_path / "l.db", create=True)
+    )
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_ledger_and_its_journal_are_the_owners_alone(tmp_path):
     with Ledger(tmp_path / "l.db", create=True) as ledger:
         ledger.register("d", lambda key: "rows")

@@ -27,9 +27,7 @@ def ledger(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
     releases: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[RELEASE]...", help="With --verify: folders made by `threea release`, or certificates."
-        ),
+        typer.Argument(metavar="RELEASE", help="With --verify: folders made by `threea release`, or certificates."),
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Show this dataset only.")] = None,
     verify: Annotated[
