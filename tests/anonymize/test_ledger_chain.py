@@ -207,17 +207,30 @@ def test_a_forger_who_rebuilds_the_chain_is_found_by_an_earlier_certificate(path
         assert not ledger.holds(certified)
 
 
-def test_content_that_no_ledger_writes_is_an_error_even_with_right_hashes(path):
-    for content in ("null", "[]", '{"kind":"charge"}', "x", "[" * 100_000, '{"kind":["charge"]}'):
-        bad = path.with_name("bad.db")
-        shutil.copy(path, bad)
-        with Ledger(path) as ledger:
-            row = (9, content, entry_hash(ledger.head.sha256, content))
-        connection = sqlite3.connect(bad, isolation_level=None)
-        connection.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
-        connection.execute("PRAGMA user_version = 9")
-        connection.close()
-        assert refuses("another version|newer", Ledger, bad), content
+FREE = {"epsilon": 0.0, "delta": 0.0, "id": "a", "dataset": "d", "recipe": "", "lines": [], "created": ""}
+NO_ENTRIES = {
+    "null": "null",
+    "a list": "[]",
+    "no fields": '{"kind":"charge"}',
+    "no JSON": "x",
+    "deep": "[" * 100_000,
+    "no kind": '{"kind":["charge"]}',
+    "a free release": canonical({"kind": "release", **FREE}),
+    "a release that is not a number": canonical({"kind": "release", **FREE, "epsilon": float("nan")}),
+    "a release in words": canonical({"kind": "release", **FREE, "epsilon": "1"}),
+    "no number for a cap": '{"cap":NaN,"created":"","fingerprint":"","kind":"dataset","name":"d","terms":""}',
+}
+
+
+@pytest.mark.parametrize("content", NO_ENTRIES.values(), ids=NO_ENTRIES)
+def test_content_that_no_ledger_writes_is_an_error_even_with_right_hashes(path, content):
+    with Ledger(path) as ledger:
+        row = (9, content, entry_hash(ledger.head.sha256, content))
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+    connection.execute("PRAGMA user_version = 9")
+    connection.close()
+    refuses("another version|newer", Ledger, path)
 
 
 def test_an_unverified_entry_is_told_from_a_verified_one():
@@ -428,18 +441,18 @@ def test_random_faults_are_noticed_or_harmless(tmp_path, unsynced):
     assert ends[f"{faults.OLD_COPY}, live"] == ends[f"{faults.REMOVED}, live"] == {"noticed"}
 
 
-def lower_a_digit(content, chance):
-    content[content.index(b'"epsilon":1.0,"id"') + 10] ^= 1
+def raise_a_cap(content, chance):
+    content[content.index(b'"cap":2.5') + 6] ^= 4
 
 
 @pytest.mark.parametrize("live", [True, False])
 def test_the_faults_would_find_a_ledger_without_a_chain(tmp_path, unsynced, monkeypatch, live):
     shape, chance = faults.shapes(tmp_path)["two releases"], random.Random(3)
-    monkeypatch.setitem(faults.BYTES, faults.FLIP, lower_a_digit)
+    monkeypatch.setitem(faults.BYTES, faults.FLIP, raise_a_cap)
     strike = (tmp_path / "struck.db", shape, faults.FLIP, chance)
     assert faults.trial(*strike, live=live) == "noticed"
     monkeypatch.setattr(Chain, "verified", lambda chain, rows: [(content, sha256) for _, content, sha256 in rows])
-    with pytest.raises(faults.Forgotten, match=r"dataset 0: .*spent=1\."):
+    with pytest.raises(faults.Forgotten, match=r"dataset 0: .*cap=6\.5"):
         faults.trial(*strike, live=live)
 
 

@@ -129,6 +129,7 @@ class Books:
         self.key = bytes.fromhex(key)
 
     def _registered(self, *, name: str, fingerprint: str, terms: str, cap: float | None, created: str) -> None:
+        _require(cap is None or 0 < cap < math.inf)
         account = self.datasets.setdefault(name, Account(created, terms))
         account.cap = account.cap if cap is None else cap
         self.owners[fingerprint] = name
@@ -144,6 +145,7 @@ class Books:
         lines: list[tuple[str, dict[str, Any], int]],
         created: str,
     ) -> None:
+        _require(epsilon > 0 and 0 <= delta <= 1)
         planned = sum(count for _, _, count in lines)
         self.releases[id] = ReleaseRow(id, dataset, recipe, created, epsilon, delta, 0, planned)
         self.lines |= {(id, name): LineRow(event, count) for name, event, count in lines}
@@ -152,7 +154,14 @@ class Books:
 
     def _charged(self, *, release: str, line: str, times: int, epsilon: float, delta: float, created: str) -> None:
         plan, paid = self.releases[release], self.lines[release, line]
+        _require(1 <= times <= paid.count - paid.made)
         self.releases[release] = replace(plan, charged=plan.charged + times)
         self.lines[release, line] = paid = replace(paid, made=paid.made + times)
         charge = ChargeRow(self.chain.head.entries + 1, line, paid.made, times, created, epsilon, delta, paid.event)
         self.charges[release].append(charge)
+
+
+def _require(holds: bool) -> None:
+    """Refuse an entry that no ledger would have written."""
+    if not holds:
+        raise ValueError("an entry that no ledger would have written")

@@ -38,7 +38,7 @@ def ledger(
     from threea.anonymize.ledger import Ledger
 
     if releases and not verify:
-        raise SettingError(f"release ({_harmless(str(releases[0]))}) is only looked up with --verify; add it")
+        raise SettingError(f"release ({releases[0]}) is only looked up with --verify; add it")
     with Ledger(file) as book:
         if verify:
             _verify(book, releases or [])
@@ -49,12 +49,10 @@ def ledger(
 def _show(book: Ledger, dataset: str | None) -> None:
     found = [entry for entry in book.datasets() if dataset in (None, entry.name)]
     if dataset is not None and not found:
-        raise SettingError(
-            f"dataset ({_harmless(dataset)}) is not in ledger {book.path}; leave --dataset out to see all"
-        )
+        raise SettingError(f"dataset ({dataset}) is not in ledger {book.path}; leave --dataset out to see all")
     for entry in found:
         cap = "no cap" if entry.cap is None else f"cap {entry.cap:g}, left {max(entry.cap - entry.spent, 0):g}"
-        terminal.say(f"{_harmless(entry.name)}: epsilon {entry.spent:g} spent, delta {entry.delta:g}; {cap}")
+        terminal.say(f"{terminal.printable(entry.name)}: epsilon {entry.spent:g} spent, delta {entry.delta:g}; {cap}")
         rows = [
             [
                 row.id,
@@ -66,8 +64,7 @@ def _show(book: Ledger, dataset: str | None) -> None:
             ]
             for row in book.releases(entry.name)
         ]
-        head = ["release", "time", "recipe", "epsilon", "delta", "answers"]
-        terminal.table(head, [[_harmless(cell) for cell in row] for row in rows])
+        terminal.table(["release", "time", "recipe", "epsilon", "delta", "answers"], rows)
 
 
 def _verify(book: Ledger, releases: list[Path]) -> None:
@@ -76,10 +73,10 @@ def _verify(book: Ledger, releases: list[Path]) -> None:
     missing = False
     for release in releases:
         try:
-            terminal.say(f"release {_harmless(str(release))}: {_found(book, release)}")
+            terminal.say(f"release {terminal.printable(str(release))}: {_found(book, release)}")
         except SettingError as error:
             missing = True
-            terminal.complain(f"error: release {_harmless(str(release))} {error}")
+            terminal.complain(f"error: release {release} {error}")
     if missing:
         raise typer.Exit(MISSING)
 
@@ -115,8 +112,3 @@ def _certificate(release: Path) -> dict[str, object]:
     if not isinstance(data, dict):
         raise SettingError("has a certificate that is damaged or none; take the one that threea wrote")
     return data
-
-
-def _harmless(text: str) -> str:
-    """Return text without characters that a terminal would obey, for it may come from a file that others wrote."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
