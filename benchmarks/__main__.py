@@ -14,6 +14,7 @@ NAMES = (
     "kip",
     "published_leaks",
     "regression",
+    "ledger_faults",
 )
 
 if __name__ == "__main__":

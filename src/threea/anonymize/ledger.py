@@ -1,4 +1,4 @@
-"""The ledger: what each dataset has spent, kept so that no crash or race forgets it.
+"""The ledger: what each dataset has spent, kept so that no crash, race or damage forgets it.
 
 A release reserves its whole plan before its first answer, then logs one charge per look at the rows,
 committed before that look's noise is drawn. The ledger only ever grows, so nothing spent comes back.
@@ -6,57 +6,17 @@ committed before that look's noise is drawn. The ledger only ever grows, so noth
 
 from __future__ import annotations
 
-import json
 import math
+import os
 import secrets
-import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from threea.anonymize.ledger_file import DAMAGED, LedgerFile, now
+from threea.anonymize.ledger_books import Account, Books, ChargeRow, DatasetRow, ReleaseRow
+from threea.anonymize.ledger_file import LedgerFile
 from threea.errors import BudgetRefused, InternalError, SettingError
 
 _ROUNDING = 1e-9  # so that 0.1 and 0.2 fit a cap of 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetRow:
-    """One dataset: its cap (None: no cap), its releases, and the epsilon and delta they reserved."""
-
-    name: str
-    created: str
-    cap: float | None
-    releases: int
-    spent: float
-    delta: float
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseRow:
-    """One reservation, and how many of its planned charges were made."""
-
-    id: str
-    dataset: str
-    recipe: str
-    created: str
-    epsilon: float
-    delta: float
-    charged: int
-    planned: int
-
-
-@dataclass(frozen=True, slots=True)
-class ChargeRow:
-    """One look at the rows; epsilon and delta are all the dataset had reserved at that moment."""
-
-    seq: int
-    line: str
-    number: int
-    created: str
-    epsilon: float
-    delta: float
-    event: dict[str, Any]
 
 
 class Ledger(LedgerFile):
@@ -65,11 +25,17 @@ class Ledger(LedgerFile):
     Guarantees:
         - Never overspends: of processes that race, only those whose releases fit the cap together pass.
         - Never refunds: what was reserved or charged is on disk when the call returns, and stays there.
-        - Notices at opening, before the rows are asked anything, a file that cannot be written or read whole.
+        - Never forgets in silence: what it decides by was checked against the chain of hashes; a file that was
+          damaged, cut, emptied, replaced or put back to an older state while in use is an error.
+        - Notices at opening, before the rows are asked anything, a file that cannot be written.
         - Notices the same rows under a second name.
 
     Args:
-        path: The file, made if it does not exist. None keeps the ledger in memory, for this process alone.
+        path: The file. None keeps the ledger in memory, for this process alone.
+        create: Make the file if it does not exist. Without it a path that leads nowhere is an error.
+
+    Attributes:
+        new: Whether the file was made just now.
 
     Raises:
         LedgerError: The file cannot serve as a ledger; the message says why and what to do.
@@ -80,8 +46,8 @@ class Ledger(LedgerFile):
         ...     plan = [("count", {"event": "Pure", "epsilon": 1.0}, 1)]
         ...     release = ledger.reserve("patients", epsilon=1.0, delta=0.0, lines=plan)
         ...     ledger.charge(release, "count")
-        ...     [(row.name, row.spent, row.cap) for row in ledger.datasets()]
-        [('patients', 1.0, 2.0)]
+        ...     [(row.name, row.spent, row.cap) for row in ledger.datasets()], ledger.head.entries
+        ([('patients', 1.0, 2.0)], 4)
     """
 
     def register(
@@ -90,6 +56,7 @@ class Ledger(LedgerFile):
         """Enter a dataset under its owner's name, or meet it again.
 
         The same name with other rows is a table that grew; the same rows with another name, a second budget.
+        It always writes one entry, so that the number of entries, which certificates show, says nothing about rows.
 
         Args:
             dataset: The owner's name for the data: 1 to 200 printable characters.
@@ -105,24 +72,24 @@ class Ledger(LedgerFile):
             raise SettingError(f"dataset name ({dataset[:200]!r}) must be 1 to 200 printable characters")
         if cap is not None and not 0 < cap < math.inf:
             raise SettingError(f"cap ({cap}) must be > 0 and finite; for no cap leave it out")
-        mark = fingerprint(self._key)
-        with self.transaction() as connection:
-            owners = connection.execute("SELECT dataset FROM fingerprints WHERE fingerprint = ?", (mark,))
-            for (owner,) in owners.fetchall():
-                if owner != dataset:
-                    raise self.error(f"holds these rows under the name {owner!r}; use --dataset {owner}")
-            connection.execute("INSERT OR IGNORE INTO datasets VALUES (?, ?, ?, NULL)", (dataset, now(), terms))
-            (agreed,) = connection.execute("SELECT terms FROM datasets WHERE name = ?", (dataset,)).fetchone()
-            if terms != agreed:
-                what = f"adds up {dataset!r} under {agreed!r}, which {terms!r} cannot be added to"
-                raise self.error(f"{what}; keep to the first, or start another ledger")
-            connection.execute("INSERT OR IGNORE INTO fingerprints VALUES (?, ?)", (mark, dataset))
-            if cap is not None:
-                old = _cap(connection, dataset)
-                if old is not None and cap > old:
-                    what = f"caps {dataset!r} at {old:g}, asked for {cap:g}; a cap can only be lowered"
-                    raise self.error(f"{what}, so leave --cap out")
-                connection.execute("UPDATE datasets SET cap = ? WHERE name = ?", (float(cap), dataset))
+        mark = fingerprint(self._books.key)
+        with self.transaction() as books:
+            owner = books.owners.get(mark, dataset)
+            if owner != dataset:
+                raise self.error(f"holds these rows under the name {owner!r}; use that name with --dataset")
+            account = books.datasets.get(dataset)
+            if account is not None:
+                self._refuse_other_terms(dataset, account, terms, cap)
+            cap = None if cap is None else float(cap)
+            self.write({"kind": "dataset", "name": dataset, "fingerprint": mark, "terms": terms, "cap": cap})
+
+    def _refuse_other_terms(self, dataset: str, account: Account, terms: str, cap: float | None) -> None:
+        if terms != account.terms:
+            what = f"adds up {dataset!r} under {account.terms!r}, which {terms!r} cannot be added to"
+            raise self.error(f"{what}; keep to the first")
+        if cap is not None and account.cap is not None and cap > account.cap:
+            what = f"caps {dataset!r} at {account.cap:g}, asked for {cap:g}; a cap can only be lowered"
+            raise self.error(f"{what}, so leave --cap out")
 
     def reserve(
         self,
@@ -159,80 +126,83 @@ class Ledger(LedgerFile):
             raise SettingError(f"epsilon ({epsilon}) must be > 0 and delta ({delta}) from 0 to 1")
         if len({name for name, _, _ in lines}) < len(lines) or any(count < 1 for _, _, count in lines):
             raise InternalError("the lines of a plan need different names and counts of at least 1")
-        release = secrets.token_hex(8)
-        with self.transaction() as connection:
-            cap, (spent, _) = _cap(connection, dataset), _spent(connection, dataset)
+        release, cost = secrets.token_hex(8), {"epsilon": float(epsilon), "delta": float(delta)}
+        with self.transaction() as books:
+            account = _account(books, dataset)
+            spent, cap = account.spent, account.cap
             if cap is not None and spent + epsilon > cap * (1 + _ROUNDING):
                 what = f"dataset {dataset!r} in ledger {self.path}"
                 remedy = "ask for no more than is left" if spent < cap else "no release from it can follow"
                 raise BudgetRefused(what, requested=epsilon, spent=spent, cap=cap, remedy=remedy)
-            row = (release, dataset, recipe, now(), float(epsilon), float(delta))
-            connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)", row)
-            rows = [(release, name, json.dumps(event), count) for name, event, count in lines]
-            connection.executemany("INSERT INTO lines VALUES (?, ?, ?, ?)", rows)
+            plan = {"id": release, "dataset": dataset, "recipe": recipe, "lines": list(lines)}
+            self.write({"kind": "release", **plan, **cost})
         return release
 
-    def charge(self, release: str, line: str) -> None:
-        """Log one look at the rows, on disk when this returns; only then may its noise be drawn.
+    def charge(self, release: str, line: str, times: int = 1) -> None:
+        """Log looks at the rows, on disk when this returns; only then may their noise be drawn.
+
+        Args:
+            release: The release's id.
+            line: Which line of its plan.
+            times: How many looks to pay for at once, as one entry.
 
         Raises:
-            InternalError: The line was not reserved, or was charged as often as reserved.
+            InternalError: The line was not reserved, or would be charged more often than reserved.
         """
-        query = """SELECT dataset, event, count,
-            (SELECT COALESCE(MAX(number), 0) FROM charges WHERE release = ?1 AND line = ?2)
-            FROM lines JOIN releases ON id = release WHERE release = ?1 AND name = ?2"""
-        with self.transaction() as connection:
-            plan = connection.execute(query, (release, line)).fetchone()
+        if times < 1:
+            raise InternalError(f"a line is charged at least once, not {times} times")
+        with self.transaction() as books:
+            plan = books.lines.get((release, line))
             if plan is None:
                 raise InternalError(f"release {release!r} reserved no line {line!r}")
-            dataset, event, count, made = plan
-            if made >= count:
-                raise InternalError(f"line {line!r} of release {release!r} was charged all {count} times")
-            row = (release, line, made + 1, event, *_spent(connection, dataset), now())
-            connection.execute("INSERT INTO charges VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
+            if plan.made + times > plan.count:
+                was = f"line {line!r} of release {release!r} was charged {plan.made} of {plan.count} times"
+                raise InternalError(f"{was}, asked for {times} more")
+            account = _account(books, books.releases[release].dataset)
+            running = {"epsilon": account.spent, "delta": account.delta}
+            self.write({"kind": "charge", "release": release, "line": line, "times": times, **running})
 
     def datasets(self) -> list[DatasetRow]:
         """List the datasets, by name."""
-        query = """SELECT name, created, cap, (SELECT COUNT(*) FROM releases WHERE dataset = name)
-            FROM datasets ORDER BY name"""
-        with self.transaction() as connection:
-            rows = connection.execute(query).fetchall()
-            values = [(*row, *_spent(connection, row[0])) for row in rows]
-        return [DatasetRow(*row) for row in values]
+        with self.transaction() as books:
+            return [
+                DatasetRow(name, account.created, account.cap, len(account.costs), account.spent, account.delta)
+                for name, account in sorted(books.datasets.items())
+            ]
 
     def releases(self, dataset: str | None = None) -> list[ReleaseRow]:
         """List the reservations, oldest first, of one dataset or of all."""
-        query = """SELECT id, dataset, recipe, created, epsilon, delta,
-            (SELECT COUNT(*) FROM charges WHERE release = id),
-            (SELECT COALESCE(SUM(count), 0) FROM lines WHERE release = id)
-            FROM releases WHERE ?1 IS NULL OR dataset = ?1 ORDER BY releases.rowid"""
-        with self.transaction() as connection:
-            rows = connection.execute(query, (dataset,)).fetchall()
-        return [ReleaseRow(*row) for row in rows]
+        with self.transaction() as books:
+            return [row for row in books.releases.values() if dataset in (None, row.dataset)]
 
     def charges(self, release: str) -> list[ChargeRow]:
         """List a release's charges, oldest first."""
-        query = """SELECT seq, line, number, created, epsilon, delta, event
-            FROM charges WHERE release = ? ORDER BY seq"""
-        with self.transaction() as connection:
-            rows = connection.execute(query, (release,)).fetchall()
-        try:
-            values = [(*row[:-1], json.loads(row[-1])) for row in rows]
-        except ValueError:
-            raise self.error(DAMAGED) from None
-        return [ChargeRow(*row) for row in values]
+        with self.transaction() as books:
+            return list(books.charges.get(release, []))
 
 
-def _cap(connection: sqlite3.Connection, dataset: str) -> float | None:
-    rows: list[tuple[float | None]] = connection.execute(
-        "SELECT cap FROM datasets WHERE name = ?", (dataset,)
-    ).fetchall()
-    if not rows:
+def open_ledger(path: str | os.PathLike[str], *, cap: float | None = None, new: bool = False) -> Ledger:
+    """Open the ledger of a release, or make it where that cannot hide a mistyped path.
+
+    Whoever gives a cap means all releases of the dataset together. A new ledger would not know the earlier ones,
+    so it is made only on demand; without a cap it is made, and `ledger.new` says so.
+
+    Args:
+        path: The file.
+        cap: The cap that the release was given, if any.
+        new: Make a new ledger (`--new-ledger`); one that exists is then refused.
+
+    Raises:
+        LedgerError: There is no such file and a cap is expected, or there is one and a new one was asked for.
+    """
+    ledger = Ledger(path, create=new or cap is None)
+    if new and not ledger.new:
+        ledger.close()
+        raise ledger.error("exists already; leave --new-ledger out, or give another path")
+    return ledger
+
+
+def _account(books: Books, dataset: str) -> Account:
+    if dataset not in books.datasets:
         raise InternalError(f"dataset {dataset!r} must be registered before it is used")
-    return rows[0][0]
-
-
-def _spent(connection: sqlite3.Connection, dataset: str) -> tuple[float, float]:
-    # Summed here, for what SQLite's sum makes of infinities differs by version.
-    rows = connection.execute("SELECT epsilon, delta FROM releases WHERE dataset = ?", (dataset,)).fetchall()
-    return math.fsum(epsilon for epsilon, _ in rows), math.fsum(delta for _, delta in rows)
+    return books.datasets[dataset]

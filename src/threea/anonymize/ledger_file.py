@@ -1,4 +1,4 @@
-"""The file under the ledger: SQLite, checked when opened, every change in one transaction, safe across forks.
+"""The file under the ledger: entries in one SQLite table, chained, checked before anything is decided by them.
 
 Whatever goes wrong with the file is told in one line: which ledger, what, and what to do.
 """
@@ -9,50 +9,42 @@ import os
 import secrets
 import sqlite3
 import threading
-import time
-import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from threea.anonymize.ledger_books import Books, UnknownEntry
+from threea.anonymize.ledger_chain import Chain, LedgerHead, canonical, entry_hash
 from threea.errors import InternalError, LedgerError
 
 _APPLICATION_ID = 0x33414C47
 _BUSY_SECONDS = 60.0
 
-_TABLES = """
-CREATE TABLE migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL);
-CREATE TABLE secret (key BLOB NOT NULL CHECK (length(key) = 32), opened TEXT NOT NULL);
-CREATE TABLE datasets (name TEXT PRIMARY KEY, created TEXT NOT NULL, terms TEXT NOT NULL,
-    cap REAL CHECK (cap IS NULL OR (typeof(cap) = 'real' AND cap > 0)));
-CREATE TABLE fingerprints (fingerprint TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets (name));
-CREATE TABLE releases (id TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets (name),
-    recipe TEXT NOT NULL, created TEXT NOT NULL,
-    epsilon REAL NOT NULL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
-    delta REAL NOT NULL CHECK (typeof(delta) = 'real' AND delta BETWEEN 0 AND 1));
-CREATE TABLE lines (release TEXT NOT NULL REFERENCES releases (id), name TEXT NOT NULL, event TEXT NOT NULL,
-    count INTEGER NOT NULL CHECK (typeof(count) = 'integer' AND count > 0), PRIMARY KEY (release, name));
-CREATE TABLE charges (seq INTEGER PRIMARY KEY, release TEXT NOT NULL, line TEXT NOT NULL,
-    number INTEGER NOT NULL, event TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL,
-    created TEXT NOT NULL, UNIQUE (release, line, number),
-    FOREIGN KEY (release, line) REFERENCES lines (release, name))"""
+# No other table and no index: nothing that could disagree with the entries. The file's header keeps their number
+# (user_version), on another page than the last entry, so that neither can be lost without the other telling.
+_SCHEMA = (
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL)",
+    "CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries"
+    " BEGIN SELECT RAISE(ABORT, 'entries is append-only'); END",
+    "CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries"
+    " BEGIN SELECT RAISE(ABORT, 'entries is append-only'); END",
+)
 
-MIGRATIONS: dict[str, tuple[str, ...]] = {
-    "0001-tables": (f"PRAGMA application_id = {_APPLICATION_ID}", *_TABLES.split(";")),
-    "0002-append-only": tuple(
-        f"CREATE TRIGGER {table}_no_{act} BEFORE {act} ON {table}"
-        f" BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-        for table in ("fingerprints", "releases", "lines", "charges")
-        for act in ("update", "delete")
-    ),
-}
-"""Statements by name, oldest first; each applied once, in one transaction; never edited, only added to."""
+# EXTRA: the folder, too, is synced when a transaction's journal is deleted, or power loss could bring the journal
+# back and with it the state before. fullfsync: without it macOS calls a commit done before the disk has it.
+_PRAGMAS = ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON")
 
-DAMAGED = "is damaged; restore it from a backup (a new ledger would forget what was spent)"
+_RESTORE = "restore it from a backup (a new ledger would forget what was spent)"
+_DAMAGED = f"is damaged; {_RESTORE}"
 _NOT_OURS = "is not a threea ledger; give the path of one, or of a file that does not exist yet"
+_MISSING = "does not exist; is the path mistyped? a new one is made by --new-ledger (in Python: create=True)"
+_EMPTY = f"is an empty file: it was a ledger and lost its content, or never was one; if it was, {_RESTORE}"
+_OTHER = f"is damaged, or was made by another version of threea; use that version, or {_RESTORE}"
 _READ_ONLY = "cannot be written; make the file and its folder writable, or give another path"
+_REPLACED = f"was removed or replaced while in use; put it back, or {_RESTORE}"
+_OLDER = f"no longer holds what was written to it, an older copy may be in its place; {_RESTORE}"
 _FAILURES = {
     sqlite3.SQLITE_BUSY: f"was locked by another process for {_BUSY_SECONDS:g} s; try again later",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that it is there and that its folder is writable",
@@ -67,23 +59,27 @@ class LedgerFile:
     """An open ledger file, or one in memory.
 
     Guarantees:
-        - A file that cannot be written, or read whole, is refused at opening.
+        - A file that cannot be written, or is not whole, is refused at opening.
+        - What a transaction decides by is what was written: verified at opening, and what came since then in the
+          transaction itself.
         - What a transaction wrote is on disk when it ends.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, create: bool = False) -> None:
         self._given = None if path is None else os.fspath(path)
+        self._books = Books()
         self._connection: sqlite3.Connection | None = None
+        self._written: list[tuple[str, str]] = []
         self._closed, self._pid = False, os.getpid()
-        with _LOCK:
-            self._file = None if self._given is None else self._claim(self._given)
-        try:
-            self._key = self._prepare()
-        except BaseException:
-            self.close()
-            raise
-        if self._file is not None:
-            _ON_DISK.add(self)
+        self.new = False
+        if self._given is None:
+            self._file = None
+            self._enter(self._books, [_first_entry()])
+        else:
+            with _LOCK:
+                self._file = self._claim(self._given, create)
+                self._identity = _identity(self._file)
+            self._open()
 
     @property
     def path(self) -> str:
@@ -91,11 +87,29 @@ class LedgerFile:
         given = "in memory" if self._given is None else self._given
         return given if given.isprintable() else repr(given)
 
+    @property
+    def head(self) -> LedgerHead:
+        """Where the ledger stood when it was last read or written by this process."""
+        return self._books.chain.head
+
+    def holds(self, head: LedgerHead) -> bool:
+        """Whether the ledger went through this head: all that was written until then is still in it."""
+        return self._books.chain.holds(head)
+
+    def check(self) -> None:
+        """Read the whole file again; call it before publishing what was paid for.
+
+        Raises:
+            LedgerError: The file is gone, another one, damaged, or without something this process saw in it.
+        """
+        with self.transaction():
+            # A transaction found the head in its place; what lies before it is read again here.
+            if self._connection is not None:
+                self._books = self._examined(self._connection)
+
     def close(self) -> None:
-        """Close the file; closing twice is fine."""
-        with _LOCK:
-            self._closed = True
-            self._disconnect()
+        """Refuse further use; closing twice is fine. Nothing is held open between transactions."""
+        self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -112,18 +126,17 @@ class LedgerFile:
             raise TypeError("a ledger in memory belongs to one process and cannot be pickled; give it a file")
         return type(self), (self._file,)
 
-    def _claim(self, given: str) -> str:
-        """Make the file if it is new, and check that a ledger can live there."""
+    def _claim(self, given: str, create: bool) -> str:
+        """Make the file if it is new and may be, and check that a ledger can live there."""
         try:
             file = os.path.realpath(given)
-            # Never open a file that exists: closing it drops the locks SQLite holds on it in this process.
-            # Only the owner may read a new one, for it holds the key of the fingerprints.
-            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            pass
+            if not os.path.lexists(file):
+                if not create:
+                    raise self.error(_MISSING)
+                self.new = _make(file)
         except (FileNotFoundError, NotADirectoryError):
             raise self.error("cannot be made, its folder does not exist; make the folder first") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, sqlite3.Error) as error:
             reason = getattr(error, "strerror", error)
             raise self.error(f"cannot be made ({reason}); give another path") from None
         if not os.path.isfile(file):
@@ -131,107 +144,129 @@ class LedgerFile:
             raise self.error(f"is {kind}; give the path of a file, such as ledger.db")
         if not os.access(file, os.R_OK | os.W_OK):
             raise self.error(_READ_ONLY)
+        if not os.path.getsize(file):
+            raise self.error(_EMPTY)
         return file
 
-    def _connect(self) -> sqlite3.Connection:
-        # mode=rw: a file that vanished since it was claimed must not come back empty.
-        where = ":memory:" if self._file is None else f"{Path(self._file).as_uri()}?mode=rw"
-        self._connection = sqlite3.connect(
-            where, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
-        )
-        # fullfsync: without it macOS calls a commit done before the disk has it.
-        for pragma in ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON"):
-            self._connection.execute(f"PRAGMA {pragma}")
-        return self._connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
-
-    def _examine(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file that is not a whole ledger of ours."""
-        (mark,) = connection.execute("PRAGMA application_id").fetchone()
-        (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-        if mark != _APPLICATION_ID and (mark or tables):
-            raise self.error(_NOT_OURS)
-        if not _applied(connection) <= MIGRATIONS.keys():
-            raise self.error("was made by a newer threea; upgrade threea to use it")
-        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise self.error(DAMAGED)
-
-    def _prepare(self) -> bytes:
-        """Check the file, apply what migrations are missing, return the secret key, made once."""
-        # In one transaction, or a ledger that another process is just making would look foreign halfway.
-        with self.transaction() as connection:
-            self._examine(connection)
-        with _LOCK, self._explained():
-            if self._file is not None and _write_ahead(connection) != "wal":
-                raise self.error("is on a file system without write-ahead logging; put it on a local disk")
-        for name, statements in MIGRATIONS.items():
-            with self.transaction() as connection:
-                if name not in _applied(connection):
-                    for statement in statements:
-                        connection.execute(statement)
-                    connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, now()))
-        with self.transaction() as connection:
-            new = "INSERT INTO secret SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM secret)"
-            connection.execute(new, (secrets.token_bytes(32), now()))
+    def _open(self) -> None:
+        with _LOCK, self._explained(), self._alone() as connection:
+            self._books = self._examined(connection)
             # Written at every opening, to learn now and not in mid-release that the disk takes no writes.
-            connection.execute("UPDATE secret SET opened = ?", (now(),))
-            key: bytes = connection.execute("SELECT key FROM secret").fetchone()[0]
-        return key
+            connection.execute(f"PRAGMA user_version = {self.head.entries}")
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write all or nothing, alone; on disk when it ends."""
+    def transaction(self) -> Iterator[Books]:
+        """Give the books, up to date; what is written meanwhile is written whole or not at all, alone."""
         with _LOCK, self._explained():
             if self._closed:
                 raise InternalError(f"ledger {self.path} was closed")
-            if self._file is None and self._pid != os.getpid():
-                raise self.error("belongs to the process that made it; give a file to share it")
-            connection = self._connection or self._connect()
-            connection.execute("BEGIN IMMEDIATE")
+            self._written = []
+            if self._file is None:
+                if self._pid != os.getpid():
+                    raise self.error("belongs to the process that made it; give a file to share it")
+                yield self._books
+            else:
+                with self._alone() as connection:
+                    self._read_on(connection, self._books)
+                    yield self._books
+                self._refuse_replaced()
+            self._enter(self._books, self._written)
+
+    def write(self, entry: dict[str, Any]) -> None:
+        """Chain an entry to the last one, within a transaction."""
+        content = canonical({**entry, "created": now()})
+        head = self.head
+        number, before = head.entries + len(self._written) + 1, self._written[-1][1] if self._written else head.sha256
+        self._written.append((content, entry_hash(before, content)))
+        if self._connection is not None:
+            self._connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, *self._written[-1]))
+            self._connection.execute(f"PRAGMA user_version = {number}")
+
+    @contextmanager
+    def _alone(self) -> Iterator[sqlite3.Connection]:
+        """Connect, for one transaction that nobody else writes in.
+
+        Anew each time: what an earlier connection had read could hide what has become of the file since, and no
+        connection may live through a fork.
+        """
+        self._refuse_replaced()
+        with closing(_connect(str(self._file))) as connection:
+            self._connection = connection
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
+            finally:
+                self._connection = None
+
+    def _refuse_replaced(self) -> None:
+        if _identity(str(self._file)) != self._identity:
+            raise self.error(_REPLACED)
+
+    def _examined(self, connection: sqlite3.Connection) -> Books:
+        """Read the whole file, and refuse one that is not a whole ledger of ours."""
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        if mark != _APPLICATION_ID:
+            raise self.error(_OTHER if _schema(connection) == _SCHEMA else _NOT_OURS)
+        if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+            raise self.error(_DAMAGED)
+        books = Books()
+        self._read_on(connection, books)
+        return books
+
+    def _read_on(self, connection: sqlite3.Connection, books: Books) -> None:
+        """Enter in the books what was written after what they hold, once all of it is verified."""
+        if _schema(connection) != _SCHEMA or connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
+            raise self.error(_OTHER)
+        (count,) = connection.execute("PRAGMA user_version").fetchone()
+        head = books.chain.head
+        query = "SELECT number, content, sha256 FROM entries WHERE number >= ? ORDER BY number"
+        rows = connection.execute(query, (head.entries,)).fetchall()
+        if head.entries and (not rows or (rows[0][0], rows[0][2]) != (head.entries, head.sha256)):
+            raise self.error(_OLDER)
+        try:
+            entries = books.chain.verified(rows[1:] if head.entries else rows)
+        except ValueError:
+            raise self.error(_DAMAGED) from None
+        if head.entries + len(entries) != count or not count:
+            raise self.error(_DAMAGED)
+        self._enter(books, entries)
+
+    def _enter(self, books: Books, entries: list[tuple[str, str]]) -> None:
+        try:
+            for content, sha256 in entries:
+                books.enter(content, sha256)
+        except UnknownEntry:
+            raise self.error("was written to by a newer threea; upgrade threea to use it") from None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise self.error(_OTHER) from None
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turn what SQLite says into one line for the user, or into a bug of ours."""
         try:
             yield
-        except (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError) as error:
+        except (sqlite3.InterfaceError, sqlite3.ProgrammingError) as error:
             raise InternalError(f"ledger {self.path}: {error}") from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
             # UnicodeDecodeError: SQLite quotes damaged text in its own messages.
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-            raise self.error(_FAILURES.get(code, DAMAGED)) from None
+            raise self.error(_FAILURES.get(code, _DAMAGED)) from None
 
     def error(self, what: str) -> LedgerError:
         """Make an error that names this ledger."""
         return LedgerError(f"ledger {self.path} {what}")
 
 
-# SQLite's locks do not survive a fork, and even a new connection in the child is unsafe while an inherited
-# one is open. So no connection to a file lives through a fork; both sides connect again at their next use.
+# One transaction at a time in a process, and none across a fork: SQLite's locks do not survive one.
 _LOCK = threading.Lock()
-_ON_DISK: weakref.WeakSet[LedgerFile] = weakref.WeakSet()
-
-
-def _before_fork() -> None:
-    _LOCK.acquire()
-    for ledger in list(_ON_DISK):
-        ledger._disconnect()
-
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 
 
 def now() -> str:
@@ -239,20 +274,65 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _applied(connection: sqlite3.Connection) -> set[str]:
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone() is None:
-        return set()
-    return {name for (name,) in connection.execute("SELECT name FROM migrations")}
+def _first_entry() -> tuple[str, str]:
+    """Return the entry that a new ledger begins with; its secret is what keeps every later hash from being guessed."""
+    content = canonical({"kind": "ledger", "key": secrets.token_hex(32), "created": now()})
+    return content, entry_hash(Chain().head.sha256, content)
 
 
-def _write_ahead(connection: sqlite3.Connection) -> str:
-    # SQLite does not wait for other processes when it changes the journal's kind, so the waiting is ours.
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while True:
+def _make(file: str) -> bool:
+    """Make a new ledger, which appears whole; return False if another process was first."""
+    folder = os.path.dirname(file)
+    draft = os.path.join(folder, f".threea-{secrets.token_hex(8)}.new")
+    try:
+        # Only the owner may read it, for it holds the key of the fingerprints.
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        with closing(_connect(draft)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in (f"PRAGMA application_id = {_APPLICATION_ID}", "PRAGMA user_version = 1", *_SCHEMA):
+                connection.execute(statement)
+            connection.execute("INSERT INTO entries VALUES (1, ?, ?)", _first_entry())
+            connection.execute("COMMIT")
+        os.link(draft, file)
+    except FileExistsError:
+        return False
+    finally:
+        with suppress(OSError):
+            os.unlink(draft)
+    _sync(folder)
+    return True
+
+
+def _sync(folder: str) -> None:
+    """Have a new file's name on disk, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            mode: str = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            return mode
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _connect(file: str) -> sqlite3.Connection:
+    # mode=rw: a file that vanished must not come back empty.
+    where = f"{Path(file).as_uri()}?mode=rw"
+    connection = sqlite3.connect(where, timeout=_BUSY_SECONDS, isolation_level=None, uri=True)
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _schema(connection: sqlite3.Connection) -> tuple[str, ...]:
+    return tuple(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master"))
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

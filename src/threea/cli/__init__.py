@@ -9,12 +9,11 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from threea.cli import measuring, release, schema, terminal
-from threea.errors import SettingError, ThreeaError
+from threea.cli import ledger, measuring, release, schema, terminal
+from threea.errors import ThreeaError
 
 app = typer.Typer(
     add_completion=False,
@@ -58,40 +57,6 @@ schema.register(app)
 
 
 @app.command()
-def ledger(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
-    dataset: Annotated[str | None, typer.Option(help="Show this dataset only.")] = None,
-) -> None:
-    """Show what was spent, by dataset and release."""
-    from threea.anonymize.ledger import Ledger
-    from threea.errors import LedgerError
-
-    if not file.exists():
-        raise LedgerError(f"ledger {file} does not exist; check the path")
-    with Ledger(file) as book:
-        found = [entry for entry in book.datasets() if dataset in (None, entry.name)]
-        if dataset is not None and not found:
-            raise SettingError(f"dataset ({dataset}) is not in ledger {file}")
-        for entry in found:
-            cap = "no cap" if entry.cap is None else f"cap {entry.cap:g}, left {max(entry.cap - entry.spent, 0):g}"
-            terminal.say(f"{entry.name}: epsilon {entry.spent:g} spent, delta {entry.delta:g}; {cap}")
-            terminal.table(
-                ["release", "time", "recipe", "epsilon", "delta", "answers"],
-                [
-                    [
-                        one.id,
-                        one.created[:19],
-                        one.recipe,
-                        f"{one.epsilon:g}",
-                        f"{one.delta:g}",
-                        f"{one.charged} of {one.planned}",
-                    ]
-                    for one in book.releases(entry.name)
-                ],
-            )
-
-
-@app.command()
 def recipes() -> None:
     """List the recipes, with their guarantees and settings."""
     import dataclasses
@@ -107,4 +72,5 @@ def recipes() -> None:
     terminal.table(["recipe", "guarantee", "what it does", "settings"], rows)
 
 
+ledger.register(app)
 measuring.register(app)

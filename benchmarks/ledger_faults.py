@@ -1,0 +1,282 @@
+"""What becomes of a ledger when its file is damaged: noticed or harmless, never less spent in silence.
+
+A fault strikes the bytes of a ledger at rest, or between two operations of a process that has it open. Then the
+process goes on, and another opens the file. Each step ends in a LedgerError, or in books that hold at least what was
+acknowledged before, with every release past a cap refused.
+"""
+
+import contextlib
+import os
+import random
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.record import record
+from threea.anonymize.ledger import Ledger
+from threea.anonymize.ledger_chain import LedgerHead, canonical, entry_hash
+from threea.errors import BudgetRefused, LedgerError
+
+FAULTS, SEED, PAGE = 10_000, 20261116, 4096
+EVENT = {"event": "Gaussian", "noise_multiplier": 4.0}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A ledger's bytes, those of its journal if a crash left one, an older copy's, and what was acknowledged."""
+
+    main: bytes
+    journal: bytes
+    older: bytes
+    spent: dict[str, float]
+    caps: dict[str, float]
+    head: LedgerHead
+
+
+def shapes(folder: Path) -> dict[str, Shape]:
+    """Make ledgers of several shapes."""
+    return {
+        "two releases": _shape(folder / "small.db", datasets=1, releases=2, lines=2),
+        "three datasets, long plans": _shape(folder / "plans.db", datasets=3, releases=4, lines=60),
+        "many releases": _shape(folder / "long.db", datasets=2, releases=50, lines=2),
+        "crashed in mid-transaction": _shape(folder / "hot.db", datasets=2, releases=6, lines=3, crash=True),
+    }
+
+
+def _shape(path: Path, *, datasets: int, releases: int, lines: int, crash: bool = False) -> Shape:
+    plan, older = [(f"line {number}", EVENT, 1) for number in range(lines)], b""
+    with Ledger(path, create=True) as ledger:
+        for number in range(datasets):
+            name = f"dataset {number}"
+            ledger.register(name, lambda key, name=name: name, cap=releases + 0.5)
+        for number in range(releases):
+            for dataset in range(datasets):
+                release = ledger.reserve(f"dataset {dataset}", epsilon=1.0, delta=1e-6, lines=plan)
+                for line, _, _ in plan[:2]:
+                    ledger.charge(release, line)
+            if number == releases // 2 - 1:
+                older = path.read_bytes()
+        spent = {row.name: row.spent for row in ledger.datasets()}
+        caps = {row.name: row.cap or 0.0 for row in ledger.datasets()}
+        main, journal = _crashed(path, ledger) if crash else (path.read_bytes(), b"")
+        return Shape(main, journal, older, spent, caps, ledger.head)
+
+
+def _crashed(path: Path, ledger: Ledger) -> tuple[bytes, bytes]:
+    """Return file and journal as a crash leaves them, with part of a long entry in the file already."""
+    plan = {"id": "c" * 16, "dataset": "dataset 0", "recipe": "", "epsilon": 0.25, "delta": 0.0}
+    lines = [[f"line {number}", EVENT, 1] for number in range(500)]
+    content = canonical({"kind": "release", **plan, "lines": lines, "created": ""})
+    number = ledger.head.entries + 1
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 2")
+        connection.execute("BEGIN IMMEDIATE")
+        row = (number, content, entry_hash(ledger.head.sha256, content))
+        connection.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+        connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute("SELECT COUNT(*) FROM entries").fetchone()
+        left = path.read_bytes(), path.with_name(f"{path.name}-journal").read_bytes()
+        connection.execute("ROLLBACK")
+    return left
+
+
+# --- faults: each changes the bytes of one file ------------------------------------------------------------
+
+
+def _flip(content: bytearray, chance: random.Random) -> None:
+    """Flip a bit of a byte in use."""
+    place = chance.randrange(len(content))
+    while place >= 100 and not content[place]:
+        place = chance.randrange(len(content))
+    content[place] ^= 1 << chance.randrange(8)
+
+
+def _overwrite(content: bytearray, chance: random.Random) -> None:
+    start, length = chance.randrange(len(content)), chance.choice([1, 2, 4, 16, 512])
+    content[start : start + length] = chance.randbytes(len(content[start : start + length]))
+
+
+def _cut(content: bytearray, chance: random.Random) -> None:
+    pages = [page * PAGE for page in range(len(content) // PAGE)]
+    del content[chance.choice([*pages, chance.randrange(len(content)), len(content) - chance.randrange(1, 100)]) :]
+
+
+def _zero_page(content: bytearray, chance: random.Random) -> None:
+    start = chance.randrange(0, len(content), PAGE)
+    content[start : start + PAGE] = bytes(len(content[start : start + PAGE]))
+
+
+def _swap_pages(content: bytearray, chance: random.Random) -> None:
+    pages = len(content) // PAGE
+    if pages < 2:
+        return _zero_page(content, chance)
+    one, two = (page * PAGE for page in chance.sample(range(pages), 2))
+    content[one : one + PAGE], content[two : two + PAGE] = content[two : two + PAGE], content[one : one + PAGE]
+    return None
+
+
+def _older_page(content: bytearray, chance: random.Random, older: bytes) -> None:
+    """Put back one page of an older copy."""
+    pages = [
+        start for start in range(0, len(older), PAGE) if older[start : start + PAGE] != content[start : start + PAGE]
+    ]
+    start = chance.choice(pages)
+    content[start : start + PAGE] = older[start : start + PAGE]
+
+
+FLIP = "bit flipped"
+BYTES: dict[str, Callable[[bytearray, random.Random], None]] = {
+    FLIP: _flip,
+    "bytes overwritten": _overwrite,
+    "cut": _cut,
+    "page zeroed": _zero_page,
+    "pages swapped": _swap_pages,
+}
+OLD_PAGE, OLD_COPY, REMOVED = (
+    "a page of an older copy",
+    "older copy put over it",
+    "removed or replaced by an older copy",
+)
+KINDS = [FLIP] * 8 + list(BYTES)[1:] * 2 + [OLD_PAGE, OLD_COPY]
+
+
+def strike(path: Path, shape: Shape, kind: str, chance: random.Random) -> None:
+    """Let a fault of this kind happen to the file or its journal."""
+    journal = path.with_name(f"{path.name}-journal")
+    target = journal if journal.exists() and chance.random() < 0.7 else path
+    if kind == OLD_COPY:
+        path.write_bytes(shape.older)
+        journal.unlink(missing_ok=True)
+    elif kind == REMOVED:
+        path.unlink()
+        if chance.random() < 0.5:
+            path.write_bytes(shape.older)
+    else:
+        content = bytearray(target.read_bytes())
+        if kind == OLD_PAGE:
+            content, target = bytearray(path.read_bytes()), path
+            _older_page(content, chance, shape.older)
+        else:
+            BYTES[kind](content, chance)
+        # In place: the file stays the same to whoever has it open.
+        with target.open("r+b") as file:
+            file.write(content)
+            file.truncate()
+
+
+# --- what follows a fault ----------------------------------------------------------------------------------
+
+
+class Forgotten(AssertionError):
+    """A fault that went unnoticed and let the ledger forget."""
+
+
+def trial(path: Path, shape: Shape, kind: str, chance: random.Random, *, live: bool) -> str:
+    """Strike once; return "noticed" or "harmless".
+
+    Raises:
+        Forgotten: Less was spent than before, or a release passed its cap, and nothing said so.
+    """
+    path.unlink(missing_ok=True)
+    _lay(path, shape)
+    try:
+        least = dict(shape.spent)
+        if live:
+            with Ledger(path) as ledger:
+                _lay(path, shape)  # as if another process had crashed since then, if there is a journal
+                strike(path, shape, kind, chance)
+                dataset = chance.choice(list(least))
+                ledger.charge(ledger.reserve(dataset, epsilon=0.25, delta=0.0, lines=[("late", EVENT, 1)]), "late")
+                least[dataset] += 0.25
+                _check(ledger, shape, least)
+                if chance.random() < 0.5:
+                    ledger.check()
+        else:
+            strike(path, shape, kind, chance)
+        for _ in range(2):
+            with Ledger(path) as ledger:
+                if kind == OLD_COPY and not ledger.holds(shape.head):
+                    return "noticed by a certificate"
+                _check(ledger, shape, least)
+    except LedgerError:
+        return "noticed"
+    return "harmless"
+
+
+def _lay(path: Path, shape: Shape) -> None:
+    """Write the ledger's bytes, and its journal's, in place."""
+    journal = path.with_name(f"{path.name}-journal")
+    path.write_bytes(shape.main)
+    journal.unlink(missing_ok=True)
+    if shape.journal:
+        journal.write_bytes(shape.journal)
+
+
+def _check(ledger: Ledger, shape: Shape, least: dict[str, float]) -> None:
+    rows = {row.name: row for row in ledger.datasets()}
+    for name, spent in least.items():
+        if name not in rows or rows[name].spent < spent or rows[name].cap != shape.caps[name]:
+            raise Forgotten(f"{name}: {rows.get(name)}, spent {spent}, cap {shape.caps[name]}")
+        with contextlib.suppress(BudgetRefused):
+            ledger.reserve(name, epsilon=shape.caps[name] - spent + 0.01, delta=0.0, lines=[("past", EVENT, 1)])
+            raise Forgotten(f"{name}: a release passed its cap")
+
+
+def run(faults: int, seed: int, folder: Path) -> dict[str, dict[str, int]]:
+    """Strike as often as asked, in turn at rest and live; count what followed by kind of fault."""
+    chance, made = random.Random(seed), shapes(folder)
+    names, counts = list(made), {}
+    for number in range(faults):
+        live = number % 2 == 1
+        kind = chance.choice(KINDS + [REMOVED] * live)
+        end = trial(folder / "struck.db", made[names[number // 2 % len(names)]], kind, chance, live=live)
+        counts.setdefault(f"{kind}, {'live' if live else 'at rest'}", Counter())[end] += 1
+    return {kind: dict(sorted(ends.items())) for kind, ends in sorted(counts.items())}
+
+
+def opening(folder: Path, releases: int = 2500) -> dict[str, float]:
+    """Time the opening of a large ledger, which reads and verifies all of it: four entries a release."""
+    path = folder / "large.db"
+    with Ledger(path, create=True) as ledger:
+        ledger.register("dataset", lambda key: "rows", cap=float(releases))
+        for _ in range(releases):
+            release = ledger.reserve("dataset", epsilon=1.0, delta=1e-9, lines=[("line", EVENT, 3)])
+            for _ in range(3):
+                ledger.charge(release, "line")
+        entries = ledger.head.entries
+    seconds = []
+    for _ in range(5):
+        start = time.process_time()
+        Ledger(path).close()
+        seconds.append(time.process_time() - start)
+    return {"entries": entries, "bytes": path.stat().st_size, "cpu_seconds": round(statistics.median(seconds), 3)}
+
+
+def main() -> None:
+    """Strike 10,000 times. A fault that lets a ledger forget ends the run with an error and no result."""
+    start = time.perf_counter()
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a disk's syncs would be most of the time
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        counts = run(FAULTS, SEED, Path(folder))
+        (Path(folder) / "again").mkdir()
+        made = shapes(Path(folder) / "again")
+        large = opening(Path(folder))
+    sizes = {
+        name: {"entries": shape.head.entries, "bytes": len(shape.main), "journal_bytes": len(shape.journal)}
+        for name, shape in made.items()
+    }
+    ends = sum((Counter(kind) for kind in counts.values()), Counter())
+    settings = {"faults": FAULTS, "seed": SEED, "sqlite": sqlite3.sqlite_version, "ledgers": sizes}
+    results = {
+        "forgotten": 0,
+        **ends,
+        "by_kind": counts,
+        "opening": large,
+        "seconds": round(time.perf_counter() - start),
+    }
+    record("ledger-faults", settings, results)

@@ -1,0 +1,114 @@
+"""The command that shows a ledger, and checks it against the certificates of its releases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from threea.cli import terminal
+from threea.errors import SettingError
+
+if TYPE_CHECKING:
+    from threea.anonymize.ledger import Ledger
+
+MISSING = 2
+"""The exit code if a release is not in the ledger."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(ledger)
+
+
+def ledger(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RELEASE", help="With --verify: folders made by `threea release`, or certificates."),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Show this dataset only.")] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check that the ledger is whole, and holds what each RELEASE says.")
+    ] = False,
+) -> None:
+    """Show what was spent, by dataset and release; or check it. Exit code 2: not whole, or without a release."""
+    from threea.anonymize.ledger import Ledger
+
+    if releases and not verify:
+        raise SettingError(f"release ({releases[0]}) is only looked up with --verify; add it")
+    with Ledger(file) as book:
+        if verify:
+            _verify(book, releases or [])
+        else:
+            _show(book, dataset)
+
+
+def _show(book: Ledger, dataset: str | None) -> None:
+    found = [entry for entry in book.datasets() if dataset in (None, entry.name)]
+    if dataset is not None and not found:
+        raise SettingError(f"dataset ({dataset}) is not in ledger {book.path}; leave --dataset out to see all")
+    for entry in found:
+        cap = "no cap" if entry.cap is None else f"cap {entry.cap:g}, left {max(entry.cap - entry.spent, 0):g}"
+        terminal.say(f"{terminal.printable(entry.name)}: epsilon {entry.spent:g} spent, delta {entry.delta:g}; {cap}")
+        rows = [
+            [
+                row.id,
+                row.created[:19],
+                row.recipe,
+                f"{row.epsilon:g}",
+                f"{row.delta:g}",
+                f"{row.charged} of {row.planned}",
+            ]
+            for row in book.releases(entry.name)
+        ]
+        terminal.table(["release", "time", "recipe", "epsilon", "delta", "answers"], rows)
+
+
+def _verify(book: Ledger, releases: list[Path]) -> None:
+    """Say of the ledger that it is whole, for opening checked it, and of each release whether it is in it."""
+    terminal.say(f"ledger {book.path} is whole: {book.head}")
+    missing = False
+    for release in releases:
+        try:
+            terminal.say(f"release {terminal.printable(str(release))}: {_found(book, release)}")
+        except SettingError as error:
+            missing = True
+            terminal.complain(f"error: release {release} {error}")
+    if missing:
+        raise typer.Exit(MISSING)
+
+
+def _found(book: Ledger, release: Path) -> str:
+    from threea.anonymize.ledger_chain import LedgerHead
+
+    certificate = _certificate(release)
+    if certificate.get("ledger_head") is None:
+        raise SettingError("was made without a ledger, so its spending is not in this one")
+    try:
+        head = LedgerHead.from_json(certificate["ledger_head"])
+    except ValueError:
+        raise SettingError("has a certificate whose ledger_head is none; take the one that threea wrote") from None
+    if head.entries > book.head.entries:
+        older = f"saw entry {head.entries} of its ledger, this one ends at {book.head.entries}"
+        raise SettingError(f"{older}: an older copy, or another ledger; find the newest copy")
+    if not book.holds(head):
+        raise SettingError(f"is not in this ledger: entry {head.entries} is another; find the ledger it was made with")
+    return f"in the ledger, up to entry {head.entries}"
+
+
+def _certificate(release: Path) -> dict[str, object]:
+    try:
+        file = release / "certificate.json" if release.is_dir() else release
+        if not file.is_file():
+            raise FileNotFoundError(None, "no such file")
+        data = json.loads(file.read_bytes())
+    except OSError as error:
+        raise SettingError(f"has no certificate that can be read ({error.strerror}); check the path") from None
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        raise SettingError("has a certificate that is damaged or none; take the one that threea wrote")
+    return data
