@@ -77,6 +77,8 @@ class Certificate:
     schema_origin: str
     schema_sha256: str
     synthetic_sha256: str = ""
+    ledger_head: dict[str, Any] | None = None
+    """Number and hash of the ledger's last entry after the last charge, null without a ledger file."""
     created: str = field(default_factory=now)
 
     def to_json(self) -> str:

@@ -192,6 +192,7 @@ class Recipe(ABC):
             tell("adapting", 2, 3)
             model = self.adapt.adapt(model, table, plan)
         tell("done", 3, 3)
+        table.check_ledger()
         return Release.made(self, model, table, plan, rows=rows, seed=seed)
 
 

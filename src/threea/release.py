@@ -17,6 +17,7 @@ import threea
 from threea import publish
 from threea.anonymize.accountant import Line, epsilon_of
 from threea.anonymize.door import PrivateTable
+from threea.anonymize.ledger_chain import LedgerHead
 from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
 from threea.certificate import Certificate, ClassShare, Guarantee
@@ -111,6 +112,8 @@ class Release:
     layout: pa.Schema
     rows: int
     seed: int
+    ledger_head: LedgerHead | None = None
+    """Where the ledger's chain of entries ended after the last charge, if there is a ledger file."""
     secure: bool = True
     """Whether the noise was meant to protect anyone."""
     restore: Callable[[Any], Any] = lambda table: table
@@ -143,6 +146,7 @@ class Release:
             layout=table.layout,
             rows=rows or max(model.rows, 1),
             seed=int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]),
+            ledger_head=table.ledger_head,
             secure=table.secure,
             restore=table.restore,
         )
@@ -236,6 +240,7 @@ class Release:
             schema_origin=self.schema.origin,
             schema_sha256=hashlib.sha256(self.schema_text.encode()).hexdigest(),
             synthetic_sha256=synthetic_sha256,
+            ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
         )
 
     def save(self, out: str | PathLike[str], form: str = "parquet") -> list[Path]:

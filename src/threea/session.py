@@ -75,6 +75,7 @@ def prepare(
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
     cap: float | None = None,
+    new_ledger: bool = False,
     unit: str | None = None,
     max_rows_per_unit: int = 1,
     accept_unproven: bool = False,
@@ -95,6 +96,7 @@ def prepare(
         ledger: Where spending is written down.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
+        new_ledger: Make the ledger. With a cap, one that does not exist is otherwise taken for a mistyped path.
         unit: The column that names the person to protect; every row is one by default.
         max_rows_per_unit: How many rows of one person count.
         accept_unproven: Whether published methods without a proof may read the rows.
@@ -118,6 +120,7 @@ def prepare(
         ledger=ledger,
         dataset=dataset,
         cap=cap,
+        new_ledger=new_ledger,
         unit=unit,
         max_rows_per_unit=max_rows_per_unit,
         accept_unproven=accept_unproven,

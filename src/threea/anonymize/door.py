@@ -21,6 +21,7 @@ from threea.anonymize.clipping import Norm, check, step_of
 from threea.anonymize.events import Gaussian, PartitionSelection, Pure
 from threea.anonymize.guard import engine
 from threea.anonymize.interior import Interior, Teacher
+from threea.anonymize.ledger_chain import LedgerHead
 from threea.anonymize.noisy_sum import noisy_sum, rounded_up, scale_of
 from threea.anonymize.plan import Charge, Plan
 from threea.anonymize.query import Answer, Features, Query, Stack
@@ -121,6 +122,20 @@ class PrivateTable:
     def spent(self, plan: Plan) -> tuple[Line, ...]:
         """Return what was charged so far: of this plan line by line, and every time the rows were handed out."""
         return self._interior.spending.spent(plan)
+
+    @property
+    def ledger_head(self) -> LedgerHead | None:
+        """Where the ledger's chain of entries ends, if it is a file: a copy that lacks this entry is an old one."""
+        ledger = self._interior.spending.ledger
+        return ledger.head if ledger.on_disk else None
+
+    def check_ledger(self) -> None:
+        """Check that the ledger is still there, whole, and holds what was charged.
+
+        Raises:
+            LedgerError: It was removed, replaced or damaged since; what was charged stays charged.
+        """
+        self._interior.spending.ledger.check()
 
     def __repr__(self) -> str:
         return f"PrivateTable({len(self.layout)} columns, {self.budget}, {self.unit})"

@@ -120,6 +120,11 @@ class LedgerFile:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path})"
 
+    @property
+    def on_disk(self) -> bool:
+        """Whether there is a file, which outlives this process."""
+        return self._file is not None
+
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
         """Pickle as the path: another process opens the file itself."""
         if self._file is None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.interior import Interior
-from threea.anonymize.ledger import Ledger
+from threea.anonymize.ledger import Ledger, open_ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.spending import Spending, Unit
 from threea.backends import Backend, RowBackend, open_backend
@@ -44,6 +44,7 @@ def open_table(
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
     cap: float | None = None,
+    new_ledger: bool = False,
     unit: str | None = None,
     max_rows_per_unit: int = 1,
     accept_unproven: bool = False,
@@ -63,6 +64,7 @@ def open_table(
         ledger: Where spending is written down; in memory by default, for this table alone.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
+        new_ledger: Make the ledger. With a cap, one that does not exist is otherwise taken for a mistyped path.
         unit: The column that names the person to protect; every row is one by default.
         max_rows_per_unit: How many rows of one person count.
         accept_unproven: Whether published methods without a proof may read the rows.
@@ -91,6 +93,7 @@ def open_table(
             ledger=ledger,
             dataset=dataset,
             cap=cap,
+            new_ledger=new_ledger,
             unit=Unit(unit, max_rows_per_unit),
             accept_unproven=accept_unproven,
             noise=noise,
@@ -109,6 +112,7 @@ def open_interior(
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
     cap: float | None = None,
+    new_ledger: bool = False,
     unit: Unit = _EVERY_ROW,
     accept_unproven: bool = False,
     noise: Noise | None = None,
@@ -120,7 +124,7 @@ def open_interior(
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     # Whatever the noise needs is loaded before anything is charged.
     drawn = SecureNoise() if noise is None else noise
-    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    book = _book(ledger, cap, new_ledger)
     # Which of a person's rows count is no secret of the noise; tests that replace it want the same ones each time.
     key = secrets.token_bytes(32) if noise is None else bytes(32)
     if isinstance(backend, RowBackend):
@@ -142,6 +146,12 @@ def open_interior(
         accept_unproven=accept_unproven,
         restore=restore,
     )
+
+
+def _book(ledger: Ledger | str | PathLike[str] | None, cap: float | None, new: bool) -> Ledger:
+    if ledger is None or isinstance(ledger, Ledger):
+        return Ledger() if ledger is None else ledger
+    return open_ledger(ledger, cap=cap, new=new)
 
 
 def _only_sums(data: Any) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from threea.anonymize.accountant import Line, epsilon_of
-from threea.anonymize.events import from_json
+from threea.anonymize.events import Event, from_json
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
@@ -174,7 +174,9 @@ def spends_its_plan(recipe: Recipe) -> None:
         hold((row.recipe, row.dataset) == (name, "d"), f"the ledger has it under the name {row.recipe}, not {name}")
         hold(row.charged == row.planned > 0, f"{row.charged} questions were charged, {row.planned} planned")
         charges = ledger.charges(row.id)
-        counts = Counter((charge.line, from_json(charge.event)) for charge in charges)
+        counts: Counter[tuple[str, Event]] = Counter()
+        for charge in charges:
+            counts[charge.line, from_json(charge.event)] += charge.times
         lines = [Line(line, event, count) for (line, event), count in counts.items()]
         spent = epsilon_of(lines, budget.delta, adjacency)
         hold(
@@ -182,7 +184,8 @@ def spends_its_plan(recipe: Recipe) -> None:
             f"what was charged costs epsilon {spent:g}, the budget is {budget.epsilon:g}: the plan is not calibrated",
         )
         planned = [line.name for line in release.plan.lines for _ in range(line.count)]
-        hold(sorted(charge.line for charge in charges) == sorted(planned), "what was charged is not what was planned")
+        asked = [charge.line for charge in charges for _ in range(charge.times)]
+        hold(sorted(asked) == sorted(planned), "what was charged is not what was planned")
         events = {line.name: line.event for line in release.plan.lines}
         hold(all(events[line.name] == line.event for line in lines), "a charge differs from its line of the plan")
 
