@@ -49,8 +49,8 @@ def main() -> None:
             assert made.plan.epsilon <= EPSILON
             scores[name].append(auc(made.frame, test))
     results = {
-        name: {"mean_auc": statistics.mean(found), "stdev": statistics.stdev(found), "by_seed": found}
-        for name, found in scores.items()
+        name: {"mean_auc": statistics.mean(by_seed), "stdev": statistics.stdev(by_seed), "by_seed": by_seed}
+        for name, by_seed in scores.items()
     }
     settings = {"epsilon": EPSILON, "delta": DELTA, "seeds": SEEDS, "held_out": HELD_OUT, "schema": "discovered"}
     record("adult", settings | {"classifier": f"LGBMClassifier(n_estimators={TREES}), defaults otherwise"}, results)

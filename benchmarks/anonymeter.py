@@ -42,10 +42,10 @@ def main() -> None:
         release: {
             attack: {
                 "threea": ours[release][attack],
-                "anonymeter": found,
-                "intervals_overlap": overlap(ours[release][attack]["interval"], found["interval"]),
+                "anonymeter": theirs_here,
+                "intervals_overlap": overlap(ours[release][attack]["interval"], theirs_here["interval"]),
             }
-            for attack, found in attacks.items()
+            for attack, theirs_here in attacks.items()
         }
         for release, attacks in theirs.items()
     }
@@ -75,9 +75,9 @@ def install(folder: Path) -> str | None:
     return python
 
 
-def overlap(one: list[float], other: list[float]) -> bool:
+def overlap(left: list[float], right: list[float]) -> bool:
     """Return whether two intervals have a point in common."""
-    return one[0] <= other[1] and other[0] <= one[1]
+    return left[0] <= right[1] and right[0] <= left[1]
 
 
 def make_tables(folder: Path) -> None:
@@ -124,26 +124,29 @@ def attack_ours(folder: Path, release: str) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from threea.evaluate import inference, singling
+    from threea.evaluate.attacks import inference, singling
+    from threea.evaluate.attacks.nearness import Pool, raw_values, scaled
     from threea.evaluate.intervals import risk
-    from threea.evaluate.nearness import Pool, places, raw_values
 
     tables = [pq.read_table(folder / f"{name}.parquet") for name in (release, "train", "holdout")]
     schema = spanned(pa.concat_tables(tables))
     raw = raw_values(tables, schema)
     names = [column.name for column in schema.modelled]
     rng = np.random.default_rng(0)
-    released, train, control = (places(rng.permutation(values), schema) for values in raw)
+    released, train, control = (scaled(rng.permutation(values), schema) for values in raw)
     pool, targets = Pool.of(released), (train[:TARGETS], control[:TARGETS])
     columns = [np.ascontiguousarray(values.T) for values in raw]
     halves = [[names.index(name) for name in half] for half in HALVES]
 
     def single_out(drawn: list[Any]) -> list[Any]:
-        return [np.array([singling.matches(rows, one) == 1 for one in drawn[:PREDICATES]]) for rows in columns[1:]]
+        return [
+            np.array([singling.matches(rows, predicate) == 1 for predicate in drawn[:PREDICATES]])
+            for rows in columns[1:]
+        ]
 
     def infer(secret: str) -> list[Any]:
-        place = names.index(secret)
-        return [released[inference.guesses(pool, rows, [place])[0], place] == rows[:, place] for rows in targets]
+        index = names.index(secret)
+        return [released[inference.guesses(pool, rows, [index])[0], index] == rows[:, index] for rows in targets]
 
     ways: dict[str, Callable[[], list[Any]]] = {
         "singling out, one column": lambda: single_out(singling.univariate(columns[0], schema, rng)),
@@ -153,13 +156,13 @@ def attack_ours(folder: Path, release: str) -> dict[str, Any]:
         "linkability": lambda: [inference.linked_rows(pool, rows, halves) for rows in targets],
         **{f"inference of {secret}": partial(infer, secret) for secret in SECRETS},
     }
-    found = {}
+    results = {}
     for name, attack in ways.items():
         start = time.perf_counter()
         hits, base = attack()
         seconds = time.perf_counter() - start
-        found[name] = result(hits.sum(), base.sum(), len(hits), *risk(hits, base), seconds)
-    return found
+        results[name] = result(hits.sum(), base.sum(), len(hits), *risk(hits, base), seconds)
+    return results
 
 
 def spanned(table: Any) -> Any:
@@ -191,7 +194,7 @@ def evaluate_theirs(folder: Path) -> dict[str, Any]:
 
     np.random.seed(0)
     train, control = (pandas.read_parquet(folder / f"{name}.parquet") for name in ("train", "holdout"))
-    found: dict[str, Any] = {"version": importlib.metadata.version("anonymeter")}
+    results: dict[str, Any] = {"version": importlib.metadata.version("anonymeter")}
     for release in RELEASES:
         tables = {"ori": train, "syn": pandas.read_parquet(folder / f"{release}.parquet"), "control": control}
         single = partial(SinglingOutEvaluator, **tables, n_attacks=PREDICATES)
@@ -210,8 +213,8 @@ def evaluate_theirs(folder: Path) -> dict[str, Any]:
             known = [name for name in train.columns if name != secret]
             evaluator = InferenceEvaluator(**tables, aux_cols=known, secret=secret, n_attacks=TARGETS)
             ways[f"inference of {secret}"] = (evaluator, {})
-        found[release] = {name: theirs(*way) for name, way in ways.items()}
-    return found
+        results[release] = {name: theirs(*way) for name, way in ways.items()}
+    return results
 
 
 def theirs(evaluator: Any, options: dict[str, Any]) -> dict[str, Any]:

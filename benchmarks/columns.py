@@ -38,12 +38,12 @@ def main() -> None:
         schema = threea.Schema.of(kinds, target="label")
         seconds = {}
         for recipe in ("independent", "labeltree"):
-            found = []
+            figures = []
             for _ in range(REPEATS):
                 start = time.perf_counter()
                 assert threea.synthesize(table, schema=schema, epsilon=1.0, recipe=recipe).table.num_rows
-                found.append(time.perf_counter() - start)
-            seconds[recipe] = statistics.median(found)
+                figures.append(time.perf_counter() - start)
+            seconds[recipe] = statistics.median(figures)
         ratio = seconds["labeltree"] / seconds["independent"]
         results.append({"columns": columns, "seconds": seconds, "ratio": ratio})
         print(results[-1])

@@ -32,7 +32,7 @@ def step_time(support: int, target: int, columns: int) -> dict[str, float]:
 
     def timed(steps: int) -> float:
         begun = time.process_time()
-        found = induce(
+        moved = induce(
             start,
             labels,
             goal,
@@ -43,7 +43,7 @@ def step_time(support: int, target: int, columns: int) -> dict[str, float]:
             target_batch=target,
             rng=np.random.default_rng(2),
         )
-        assert len(found.losses) == steps
+        assert len(moved.losses) == steps
         return time.process_time() - begun
 
     first = timed(1)
@@ -56,28 +56,28 @@ def step_time(support: int, target: int, columns: int) -> dict[str, float]:
 def growth() -> dict[str, list[dict[str, float]]]:
     """Change one size at a time; ratios are to the step before, and to the usual sizes of this run."""
     usual = step_time(**USUAL)["milliseconds"]
-    found: dict[str, list[dict[str, float]]] = {}
+    times: dict[str, list[dict[str, float]]] = {}
     for name, sizes in (("support", SUPPORT), ("target", TARGET), ("columns", COLUMNS)):
-        found[name] = []
+        times[name] = []
         for size in sizes:
             entry = {name: size, **step_time(**{**USUAL, name: size})}
             entry["ratio_to_usual"] = entry["milliseconds"] / usual
-            if found[name]:
-                entry["ratio_to_previous"] = entry["milliseconds"] / found[name][-1]["milliseconds"]
-            found[name].append(entry)
+            if times[name]:
+                entry["ratio_to_previous"] = entry["milliseconds"] / times[name][-1]["milliseconds"]
+            times[name].append(entry)
             print(entry)
-    return found
+    return times
 
 
-def centroids(points: np.ndarray, labels: np.ndarray, each: int) -> tuple[np.ndarray, np.ndarray]:
+def centroids(points: np.ndarray, labels: np.ndarray, clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Return, of each class, the means of its points nearest to some of them."""
-    rng, found = np.random.default_rng(3), []
+    rng, centres = np.random.default_rng(3), []
     for label in (0, 1):
         mine = points[labels == label]
-        seeds = mine[rng.choice(len(mine), each, replace=False)]
+        seeds = mine[rng.choice(len(mine), clusters, replace=False)]
         nearest = np.square(mine[:, None] - seeds).sum(axis=2).argmin(axis=1)
-        found.append(np.array([mine[nearest == place].mean(axis=0) for place in range(each)]))
-    return np.vstack(found), np.repeat([0, 1], each)
+        centres.append(np.array([mine[nearest == cluster].mean(axis=0) for cluster in range(clusters)]))
+    return np.vstack(centres), np.repeat([0, 1], clusters)
 
 
 def effect_of_alpha() -> list[dict[str, float]]:
@@ -100,7 +100,7 @@ def effect_of_alpha() -> list[dict[str, float]]:
     for alpha in ALPHAS:
         # A sum over the batch is a mean with less alpha, but for a factor, which Adam does not see.
         for form, same in (("mean", alpha), ("sum", alpha / (alpha + (1 - alpha) * BATCH))):
-            found = induce(
+            result = induce(
                 start,
                 labels,
                 goal,
@@ -110,9 +110,9 @@ def effect_of_alpha() -> list[dict[str, float]]:
                 target_batch=BATCH,
                 rng=np.random.default_rng(6),
             )
-            moved = float(np.square(found.points - start).sum() / np.square(start).sum())
-            entry = {"alpha": alpha, "form": form, "moved": moved, "steps": len(found.losses)}
-            results.append({**entry, "accuracy_before": accuracy(start), "accuracy": accuracy(found.points)})
+            moved = float(np.square(result.points - start).sum() / np.square(start).sum())
+            entry = {"alpha": alpha, "form": form, "moved": moved, "steps": len(result.losses)}
+            results.append({**entry, "accuracy_before": accuracy(start), "accuracy": accuracy(result.points)})
             print(results[-1])
     return results
 

@@ -28,10 +28,10 @@ def main() -> None:
             start = time.perf_counter()
             act()
             seconds.append(time.perf_counter() - start)
-        each = [1e6 * second / VALUES for second in seconds]
+        microseconds = [1e6 * second / VALUES for second in seconds]
         results[name] = {
-            "microseconds_a_value": round(statistics.median(each), 4),
-            "least": min(each),
-            "most": max(each),
+            "microseconds_a_value": round(statistics.median(microseconds), 4),
+            "least": min(microseconds),
+            "most": max(microseconds),
         }
     record("noise", {"values": VALUES, "repeats": REPEATS}, results)

@@ -4,7 +4,7 @@ As many rows as a cluster needs are at 0, as many at 1, and a small group is in 
 left, half a hair to the right. One further row at 0.4 or at 0.6 makes the cluster it joins a little wider, and the
 whole middle group follows it. The claim reckons with one row that changes sides, not with many.
 
-With `python -m benchmarks.published_leaks picture` the picture is drawn again from the file.
+With `python -m benchmarks.published_leaks chart` the chart is drawn again from the file.
 """
 
 import dataclasses
@@ -26,12 +26,12 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.open_table import open_interior
 from threea.anonymize.spending import Spending
+from threea.audit import audit
+from threea.audit.answers import AuditedTable, Sides, Tape
+from threea.audit.bounds import INTERVALS, direct_bound, gaussian_bound
+from threea.audit.pairs import middle_group
 from threea.backends import open_backend
 from threea.budget import Budget, mu_from
-from threea.evaluate.audit import audit
-from threea.evaluate.audit_answers import AuditedTable, Sides, Tape
-from threea.evaluate.audit_bounds import INTERVALS, direct_bound, gaussian_bound
-from threea.evaluate.audit_pairs import middle_group
 from threea.recipes import ClustMix, ClustMixPublished
 from threea.table.schema import Schema
 
@@ -56,7 +56,7 @@ CONFIDENCE = 0.95
 TRIALS, DEFAULT_TRIALS, WORKERS, BINS = {"published": 8000, "proven": 2000}, 2000, 2, 60
 COLOURS = ("#0072b2", "#d55e00")
 """Told apart by any eye; lines are dashed, too."""
-PICTURE = Path(__file__).parent.parent / "docs" / "images" / "published-leaks.svg"
+CHART = Path(__file__).parent.parent / "docs" / "images" / "published-leaks.svg"
 
 
 def recipe(mode: str, sigma_max: float) -> ClustMix | ClustMixPublished:
@@ -74,7 +74,7 @@ def least(sigma_max: float, columns: int = 1, classes: int = 1) -> int:
 def neighbours(size: int) -> tuple[pa.Table, pa.Table]:
     """Return two tables that differ in one row."""
     middle = [0.5 - APART, 0.5 + APART] * (MIDDLE // 2)
-    both = [[0.0] * size + middle + [1.0] * size + [place] for place in FURTHER]
+    both = [[0.0] * size + middle + [1.0] * size + [further] for further in FURTHER]
     left, right = (pa.table({"amount": amounts, "label": ["all"] * len(amounts)}) for amounts in both)
     return left, right
 
@@ -113,12 +113,12 @@ class Job:
 def collected(jobs: list[Job], workers: int = 1) -> np.ndarray:
     """Run jobs and return an array of side, run, statistic."""
     if workers == 1:
-        found = [job.run() for job in jobs]
+        results = [job.run() for job in jobs]
     else:
         with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-            found = list(pool.map(Job.run, jobs))
+            results = list(pool.map(Job.run, jobs))
     sides = [
-        [run for job, runs in zip(jobs, found, strict=True) if job.side == side for run in runs] for side in (0, 1)
+        [run for job, runs in zip(jobs, results, strict=True) if job.side == side for run in runs] for side in (0, 1)
     ]
     return np.array(sides)
 
@@ -137,16 +137,19 @@ def bounds(mode: str, runs: np.ndarray, confidence: float) -> dict[str, Any]:
     """Bound epsilon from below by each statistic; with this confidence all of them hold together."""
     names = STATISTICS if mode == "proven" else STATISTICS[:1]
     alpha = (1 - confidence) / (INTERVALS * len(names))
-    found = {}
-    for place, name in enumerate(names):
-        left, right = runs[0, :, place], runs[1, :, place]
+    by_statistic = {}
+    for index, name in enumerate(names):
+        left, right = runs[0, :, index], runs[1, :, index]
         direct = direct_bound(left, right, delta=BUDGET.delta, alpha=alpha)
-        found[name] = {"direct": dataclasses.asdict(direct)}
+        by_statistic[name] = {"direct": dataclasses.asdict(direct)}
         # Only what was paid for as Gaussian noise claims to have a Gaussian trade-off curve.
         if mode == "proven":
             gaussian = gaussian_bound(left, right, delta=BUDGET.delta, alpha=alpha)
-            found[name]["gaussian"] = dataclasses.asdict(gaussian)
-    return {"epsilon": max(one["epsilon"] for each in found.values() for one in each.values()), "by": found}
+            by_statistic[name]["gaussian"] = dataclasses.asdict(gaussian)
+    return {
+        "epsilon": max(bound["epsilon"] for routes in by_statistic.values() for bound in routes.values()),
+        "by": by_statistic,
+    }
 
 
 def measured(mode: str) -> dict[str, Any]:
@@ -166,7 +169,7 @@ def with_default_settings() -> dict[str, Any]:
     """Audit the published mode as it is set by default, on the tables that every audit uses."""
     default = ClustMixPublished()
     size = least(default.sigma_max, columns=2, classes=3)
-    found = audit(
+    result = audit(
         default,
         epsilon=BUDGET.epsilon,
         delta=BUDGET.delta,
@@ -177,7 +180,7 @@ def with_default_settings() -> dict[str, Any]:
         statistics=["trained"],
         workers=WORKERS,
     )
-    return {"size": size, "trials": DEFAULT_TRIALS, "epsilon": found["lower_bound"], "bounds": found["bounds"]}
+    return {"size": size, "trials": DEFAULT_TRIALS, "epsilon": result["lower_bound"], "bounds": result["bounds"]}
 
 
 def draw(results: dict[str, Any]) -> None:
@@ -190,14 +193,14 @@ def draw(results: dict[str, Any]) -> None:
     mpl.rcParams.update({"svg.hashsalt": "threea", "svg.fonttype": "none", "font.family": "sans-serif"})
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
     for axis, mode in zip(axes, MODES, strict=True):
-        found = results[mode]
-        edges = np.array(found["histogram"]["edges"])
-        for place, counts in enumerate(found["histogram"]["counts"]):
-            share, colour = np.array(counts) / found["trials"], COLOURS[place]
-            label = f"the one row at {FURTHER[place]}"
+        result = results[mode]
+        edges = np.array(result["histogram"]["edges"])
+        for side, counts in enumerate(result["histogram"]["counts"]):
+            share, colour = np.array(counts) / result["trials"], COLOURS[side]
+            label = f"the one row at {FURTHER[side]}"
             axis.stairs(share, edges, fill=True, color=colour, alpha=0.4)
-            axis.stairs(share, edges, color=colour, linewidth=1.6, linestyle=("-", "--")[place], label=label)
-        claimed, least_epsilon = results["settings"]["claimed"]["epsilon"], found["epsilon"]
+            axis.stairs(share, edges, color=colour, linewidth=1.6, linestyle=("-", "--")[side], label=label)
+        claimed, least_epsilon = results["settings"]["claimed"]["epsilon"], result["epsilon"]
         axis.set_title(f"{mode}\nclaimed epsilon {claimed:g}, measured: at least {least_epsilon:.2f}", fontsize=11)
         axis.set_xlabel("mean of the released amounts")
         axis.set_ylabel("share of the runs")
@@ -206,7 +209,7 @@ def draw(results: dict[str, Any]) -> None:
         axis.locator_params(axis="x", nbins=6)
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(frameon=False, loc="upper right", fontsize=9)
-    figure.savefig(PICTURE, metadata={"Date": None, "Title": "What one row does to a release, in both modes"})
+    figure.savefig(CHART, metadata={"Date": None, "Title": "What one row does to a release, in both modes"})
     plt.close(figure)
 
 
@@ -223,7 +226,7 @@ def main() -> None:
         "further_row": FURTHER,
         "confidence": CONFIDENCE,
     }
-    if "picture" not in sys.argv[1:]:
+    if "chart" not in sys.argv[1:]:
         results: dict[str, Any] = {mode: measured(mode) for mode in MODES}
         record("published-leaks", settings, {"settings": settings, **results, "default": with_default_settings()})
     draw(json.loads((RESULTS / "published-leaks.json").read_text())["results"])

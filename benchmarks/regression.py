@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import datasets
 from benchmarks.adult import DATA
+from benchmarks.datasets.dataset import Dataset, read
+from benchmarks.measure import described, released, rows_drawn, scored
 from benchmarks.record import RESULTS, record
-from threea import datasets
-from threea.datasets.dataset import Dataset, read
-from threea.evaluate import learners, metrics
-from threea.evaluate.benchmark_work import described, released, rows_drawn, scored
 from threea.evaluate.evidence import matrices
+from threea.evaluate.utility import learners, metrics
 from threea.recipes import Auto, Independent
 
 SEEDS, EPSILON, HELD_OUT = 3, 1.0, 0.25
@@ -57,7 +57,7 @@ def measured(dataset: Dataset, seed: int) -> dict[str, dict[str, float]]:
     train, test = dataset.split(seed, HELD_OUT)
     real, truth = (part.labelled().target for part in matrices([train, test], described(dataset)))
     figures = metrics.regression(np.full(len(truth), real.mean()), truth)(np.ones((1, len(truth))))
-    found = {MEAN: {name: float(figures[name][0]) for name in FIGURES}}
+    scores_by = {MEAN: {name: float(figures[name][0]) for name in FIGURES}}
     for name, recipe in RECIPES.items():
         learned = train
         if recipe is not None:
@@ -74,8 +74,8 @@ def measured(dataset: Dataset, seed: int) -> dict[str, dict[str, float]]:
             assert made["guarantee"] == "proven"
             assert made["accounted_epsilon"] <= EPSILON
         scores = scored(dataset, real=train, train=learned, test=test, names=["lightgbm"], seed=seed)["lightgbm"]
-        found[name] = {figure: scores[figure] for figure in FIGURES}
-    return found
+        scores_by[name] = {figure: scores[figure] for figure in FIGURES}
+    return scores_by
 
 
 def main() -> None:
@@ -86,9 +86,9 @@ def main() -> None:
         results[target] = about(dataset) | {
             name: {
                 figure: {
-                    "mean": statistics.mean(each[name][figure] for each in by_seed),
-                    "stdev": statistics.stdev(each[name][figure] for each in by_seed),
-                    "by_seed": [each[name][figure] for each in by_seed],
+                    "mean": statistics.mean(scores[name][figure] for scores in by_seed),
+                    "stdev": statistics.stdev(scores[name][figure] for scores in by_seed),
+                    "by_seed": [scores[name][figure] for scores in by_seed],
                 }
                 for figure in FIGURES
             }
@@ -111,12 +111,13 @@ def page(results: dict[str, Any]) -> str:
     """Return the figures as a table in Markdown."""
     ways = (*RECIPES, MEAN)
     lines = [f"| predicted | figure | rows | bounds | {' | '.join(ways)} |", "| --- " * (4 + len(ways)) + "|"]
-    for target, found in results.items():
+    for target, result in results.items():
         for figure in FIGURES:
             # As many decimals as make three digits of the error: costs have none.
-            decimals = 3 if figure == "r2" else max(2 - int(np.log10(found["real"][figure]["mean"])), 0)
+            decimals = 3 if figure == "r2" else max(2 - int(np.log10(result["real"][figure]["mean"])), 0)
             cells = (
-                f"{found[w][figure]['mean']:z,.{decimals}f} ± {found[w][figure]['stdev']:z,.{decimals}f}" for w in ways
+                f"{result[w][figure]['mean']:z,.{decimals}f} ± {result[w][figure]['stdev']:z,.{decimals}f}"
+                for w in ways
             )
-            lines.append(f"| {target} | {figure} | {found['rows']:,} | {found['schema']} | {' | '.join(cells)} |")
+            lines.append(f"| {target} | {figure} | {result['rows']:,} | {result['schema']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

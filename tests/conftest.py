@@ -1,6 +1,25 @@
-"""What all tests share: a machine may be busy, so no example is failed for taking its time."""
+"""What all tests share: a machine may be busy, so no example is failed for taking its time, and no library spins."""
 
+import os
+
+import pytest
 from hypothesis import settings
+
+# Tests run side by side, one on each core: threads of their own would only wait for one another.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+@pytest.fixture(scope="module")
+def quick_learners():
+    """Grow a fifth of the usual trees, for tests of what is done with scores; learners have tests of their own."""
+    from threea.evaluate.utility.learners import SETTINGS
+
+    fewer = {"lightgbm": {"num_iterations": 40}, "boosting": {"max_iter": 20}, "forest": {"n_estimators": 20}}
+    with pytest.MonkeyPatch.context() as patch:
+        for learner, trees in fewer.items():
+            patch.setitem(SETTINGS, learner, SETTINGS[learner] | trees)
+        yield

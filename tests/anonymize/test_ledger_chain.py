@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from benchmarks import ledger_faults as faults
 
+from benchmarks import ledger_faults as faults
 from threea.anonymize import ledger_file as module
 from threea.anonymize.ledger import Ledger, open_ledger
 from threea.anonymize.ledger_chain import Chain, LedgerHead, canonical, entry_hash

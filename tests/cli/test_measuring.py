@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,14 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from threea import cli, datasets, hospital, recipes, synthesize
-from threea.cli import measuring as cli_evaluate
-from threea.datasets import Dataset
-from threea.evaluate.audit_runs import Batch
+from benchmarks import datasets
+from benchmarks.datasets import Dataset
+from threea import cli, hospital, recipes, synthesize
+from threea.audit.runs import Batch
+from threea.cli import measuring
 from threea.evaluate.owner_report import NOTICE
 from threea.recipes import Independent
 from threea.testing import SeededNoise
 
+REPOSITORY = Path(__file__).parents[2]
 STAYS = hospital.stays(450)
 STAYS = STAYS.take(np.random.default_rng(0).permutation(450))
 TRAIN, HOLDOUT = STAYS.slice(0, 300), STAYS.slice(300)
@@ -236,7 +239,7 @@ class TestAudit:
     @pytest.fixture(autouse=True)
     def here(self, monkeypatch):
         """Run in this process: another would not know the recipes above."""
-        monkeypatch.setattr(cli_evaluate, "_cores", lambda: 1)
+        monkeypatch.setattr(measuring, "_cores", lambda: 1)
         for recipe in (Stumbles, Steady):
             monkeypatch.setitem(recipes.RECIPES, recipe.name, recipe)
 
@@ -276,7 +279,7 @@ class TestAudit:
         assert sum(line.rstrip().endswith("violated") for line in out.splitlines()) == 1
 
     def test_without_out_nothing_is_written(self, threea, tmp_path, monkeypatch):
-        monkeypatch.setattr("threea.evaluate.audit.audit", lambda recipe, **_: {**FOUND, "recipe": recipe})
+        monkeypatch.setattr("threea.audit.audit", lambda recipe, **_: {**FOUND, "recipe": recipe})
         code, out, _ = threea("audit", "steady")
         assert code == 0
         assert "nothing was found" in out
@@ -350,7 +353,7 @@ class TestBenchmark:
         def again(*_, **__):
             raise AssertionError("measured again")
 
-        monkeypatch.setattr("threea.evaluate.benchmark_table1.released", again)
+        monkeypatch.setattr("benchmarks.tables.table1.released", again)
         assert threea(*self.ARGUMENTS, "--epsilon", 2)[0] == 0
         assert json.loads((tmp_path / "table1.json").read_text()) == result
 
@@ -386,6 +389,35 @@ class TestBenchmark:
         assert refused(threea(*self.ARGUMENTS, "--data", tmp_path), 2, "is not installed", "threea[evaluate]")
         assert list(tmp_path.iterdir()) == []
 
+    @pytest.mark.parametrize("table", ["table1", "figures"])
+    def test_without_a_clone_it_says_how_to_get_one(self, threea, tmp_path, monkeypatch, table):
+        monkeypatch.setattr(measuring, "_is_clone", lambda folder: False)
+        assert refused(threea("benchmark", table), 2, "clone the threea repository and run this in its folder")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_another_projects_benchmarks_are_not_run_in_their_place(self, tmp_path):
+        (tmp_path / "benchmarks").mkdir()
+        for name in ("__init__.py", "command.py"):
+            (tmp_path / "benchmarks" / name).write_text("raise SystemExit('not mine')")
+        path = os.pathsep.join([str(REPOSITORY / "src"), str(tmp_path)])
+        done = subprocess.run(
+            [sys.executable, "-c", "from threea.cli import main; main()", "benchmark", "tabel1"],
+            env=os.environ | {"PYTHONPATH": path},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 2
+        assert "did you mean table1" in done.stderr
+
+    def test_a_clone_is_used_from_its_folder_first(self, threea, tmp_path, monkeypatch):
+        for name in ("src/threea/__init__.py", "benchmarks/command.py"):
+            (tmp_path / name).parent.mkdir(parents=True)
+            (tmp_path / name).write_text("")
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        assert refused(threea("benchmark", "tabel1"), 2, "did you mean table1")
+        assert sys.path[0] == str(tmp_path)
+
 
 class Terminal(io.StringIO):
     def isatty(self):
@@ -395,11 +427,11 @@ class Terminal(io.StringIO):
 def test_progress_shows_on_a_terminal_and_nowhere_else(monkeypatch):
     screen, pipe = Terminal(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
-    with cli_evaluate._telling("Measuring", keep=True) as tell:
+    with measuring._status("Measuring", keep=True) as tell:
         tell("toy [bold]independent[/bold]: auc 0.9")
     assert "toy [bold]independent[/bold]: auc 0.9" in screen.getvalue()
     monkeypatch.setattr(sys, "stderr", pipe)
-    with cli_evaluate._telling("Measuring") as tell:
+    with measuring._status("Measuring") as tell:
         assert tell is None
     assert pipe.getvalue() == ""
 

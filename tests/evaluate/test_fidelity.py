@@ -10,12 +10,13 @@ import pytest
 from scipy.stats import chi2_contingency, spearmanr, wasserstein_distance
 
 from threea import hospital
-from threea.evaluate import correlation, jackknife, marginals
 from threea.evaluate.evidence import Evidence
-from threea.evaluate.fidelity import fidelity
-from threea.evaluate.marginals import Sorted, subsets, total_variation, wasserstein
-from threea.evaluate.rare import rare_categories
+from threea.evaluate.fidelity import correlation, fidelity, jackknife, marginals
+from threea.evaluate.fidelity.marginals import Sorted, subsets, total_variation, wasserstein
+from threea.evaluate.fidelity.rare import rare_categories
 from threea.table.schema import Schema
+
+pytestmark = pytest.mark.usefixtures("quick_learners")
 
 RNG = np.random.default_rng(0)
 # Stays are in order of admission; a holdout of the last ones would differ from the others by more than chance.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from threea import hospital
-from threea.evaluate import inference, membership, singling
-from threea.evaluate.nearness import Pool, places, raw_values
+from threea.evaluate.attacks import inference, membership, singling
+from threea.evaluate.attacks.nearness import Pool, raw_values, scaled
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_the_one_missing_value_singles_out():
 
 
 def test_guesses_use_all_columns_but_the_secret(raw):
-    located = places(raw, hospital.schema())
+    located = scaled(raw, hospital.schema())
     rows, pool = located[:40], Pool.of(located[40:])
     secrets = [2, 5, 13]
     guessed = inference.guesses(pool, rows, secrets)
@@ -56,7 +56,7 @@ def test_guesses_use_all_columns_but_the_secret(raw):
 
 
 def test_a_guess_does_not_depend_on_the_secret(raw):
-    located = places(raw, hospital.schema())
+    located = scaled(raw, hospital.schema())
     rows, changed = located[:40], located[:40].copy()
     changed[:, 5] = changed[::-1, 5]
     pool = Pool.of(located)

@@ -15,10 +15,10 @@ from sklearn import metrics as reference
 from threea import hospital
 from threea.describe.propose_schema import draft
 from threea.errors import InputError, MissingExtra, SettingError
-from threea.evaluate import metrics
 from threea.evaluate.evidence import Matrix, matrices
-from threea.evaluate.learners import LEARNERS, RARE, SETTINGS, Task, fit, score
-from threea.evaluate.onehot import OneHot, frequent_codes
+from threea.evaluate.utility import metrics
+from threea.evaluate.utility.learners import LEARNERS, RARE, SETTINGS, Task, fit, score
+from threea.evaluate.utility.onehot import OneHot, frequent_codes
 from threea.table.schema import Schema
 
 ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.parquet"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from threea import hospital
-from threea.evaluate import nearness
-from threea.evaluate.nearness import Pool, cells, entropies, places, raw_values, smallest
+from threea.evaluate.attacks import nearness
+from threea.evaluate.attacks.nearness import Pool, cells, entropies, raw_values, scaled, smallest
 from threea.table.schema import Schema
 
 SCHEMA = Schema.of(
@@ -52,25 +52,25 @@ def rows():
 
 
 def test_distances_follow_the_definition(rows):
-    located = places(rows, SCHEMA)
+    located = scaled(rows, SCHEMA)
     expected = [[distance(one, other) for other in rows[30:]] for one in rows[:30]]
     assert Pool.of(located[30:]).distances(located[:30]) == pytest.approx(np.array(expected), abs=1e-5)
 
 
 def test_values_beyond_the_bounds_count_as_the_bounds():
-    located = places(np.array([[500.0, 5.0, 0.0], [100.0, 5.0, 0.0]]), SCHEMA)
+    located = scaled(np.array([[500.0, 5.0, 0.0], [100.0, 5.0, 0.0]]), SCHEMA)
     assert Pool.of(located[:1]).distances(located[1:])[0, 0] == 0.0
 
 
 def test_distances_over_chosen_columns_add_up(rows):
-    located = places(rows, SCHEMA)
+    located = scaled(rows, SCHEMA)
     pool = Pool.of(located)
     parts = pool.distances(located, [0, 2]) + pool.distances(located, [1])
     assert parts == pytest.approx(pool.distances(located), abs=1e-5)
 
 
 def test_weighted_distances_are_sums_of_squares(rows):
-    located, weights = places(rows, SCHEMA), np.array([0.5, 2.0, 3.0])
+    located, weights = scaled(rows, SCHEMA), np.array([0.5, 2.0, 3.0])
     columns = [Pool.of(located).distances(located, [place]) for place in range(3)]
     expected = sum((weight * column) ** 2 for weight, column in zip(weights, columns, strict=True))
     assert Pool.of(located, weights).distances(located) == pytest.approx(expected, abs=1e-5)
@@ -78,7 +78,7 @@ def test_weighted_distances_are_sums_of_squares(rows):
 
 @pytest.mark.parametrize("count", [1, 5])
 def test_nearest_agrees_with_sorting_whatever_the_block(rows, count, monkeypatch):
-    located = places(rows, SCHEMA)
+    located = scaled(rows, SCHEMA)
     pool = Pool.of(located[20:])
     whole = pool.nearest(located, count)[0]
     monkeypatch.setattr(nearness, "BLOCK", 90)

@@ -17,13 +17,14 @@ from threea import hospital
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.errors import SettingError
-from threea.evaluate import owner_charts as owner_pictures
 from threea.evaluate.evaluation import check_place, evaluate, save
 from threea.evaluate.evidence import Evidence
-from threea.evaluate.owner_report import LEARNERS, METRICS, NOTICE, answers, render
+from threea.evaluate.owner_report import LEARNERS, METRICS, NOTICE, answers, charts, render
 from threea.recipes import Independent
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
+
+pytestmark = pytest.mark.usefixtures("quick_learners")
 
 VOID = {"meta", "br"}
 BLOCKS = (
@@ -368,7 +369,7 @@ class TestPictures:
         self, figures: list[list[float]], baseline: float | None
     ) -> None:
         rows = [("x", "real", {"value": middle, "interval": [low, high]}) for low, middle, high in figures]
-        drawn = owner_pictures.dots(rows, title="t", baseline=baseline)
+        drawn = charts.dots(rows, title="t", baseline=baseline)
         for row in drawn.rows:
             low, high = (float(end) for end in re.fullmatch(r"M([\d.]+) 10H([\d.]+)", row.whisker).groups())
             spot = float(re.fullmatch(r"M([\d.]+) 10h.01", row.dot)[1])
@@ -379,7 +380,7 @@ class TestPictures:
 
     def test_larger_values_stand_further_right_on_the_shared_axis(self) -> None:
         figures = [("x", "real", {"value": value, "interval": None}) for value in (0.1, 0.2, 0.4)]
-        spots = [float(row.dot[1:-7]) for row in owner_pictures.dots(figures, title="t").rows]
+        spots = [float(row.dot[1:-7]) for row in charts.dots(figures, title="t").rows]
         assert spots == sorted(spots)
         assert (spots[2] - spots[1]) == pytest.approx(2 * (spots[1] - spots[0]), abs=0.2)
 
@@ -389,23 +390,23 @@ class TestPictures:
             distances = {key: {"value": value, "interval": [value, value]} for key, value in figures.items()}
             return {"name": name, "kind": "real", "total_variation": distances}
 
-        bars = owner_pictures.distance_bars([column("near", 0.1, 0.05), column("far", 0.4, 0.1)])
+        bars = charts.distance_bars([column("near", 0.1, 0.05), column("far", 0.4, 0.1)])
         assert [(bar.label, bar.bar) for bar in bars] == [("far", "1000"), ("near", "250")]
         assert bars[0].dot == "M250 10h.01"
 
     def test_heatmaps_show_both_tables_and_their_difference(self) -> None:
         first, second = [[1.0, 0.5], [0.5, 1.0]], [[1.0, -0.5], [-0.5, None]]
-        drawn = owner_pictures.heatmaps({"a": first, "b": second}, ["x", "y"])
+        drawn = charts.heatmaps({"a": first, "b": second}, ["x", "y"])
         assert [one.title for one in drawn] == ["a", "b", "difference"]
         shades = [dict(one.paths) for one in drawn]
-        assert set(shades[0]) == {owner_pictures.colour(1.0), owner_pictures.colour(0.5)}
+        assert set(shades[0]) == {charts.colour(1.0), charts.colour(0.5)}
         assert sum(path.count("M") for path in shades[1].values()) == 3
-        assert set(shades[2]) == {owner_pictures.colour(0.0), owner_pictures.colour(-1.0)}
+        assert set(shades[2]) == {charts.colour(0.0), charts.colour(-1.0)}
         assert [text for _, text in drawn[0].labels] == ["x", "y"]
 
     def test_importances_below_nought_have_no_bar(self) -> None:
         features = [{"name": "a", "real": 0.2, "synthetic": 0.1}, {"name": "b", "real": -0.1, "synthetic": 0.0}]
-        bars = owner_pictures.importance_bars(features, 15)
+        bars = charts.importance_bars(features, 15)
         assert [(bar.real, bar.synthetic) for bar in bars] == [("1000", "500"), ("0", "0")]
 
     def test_colours_can_be_told_apart_from_white_and_from_each_other(self) -> None:
@@ -415,12 +416,12 @@ class TestPictures:
             return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
         for end in (-1.0, 1.0):
-            contrast = (luminance(owner_pictures.colour(0.0)) + 0.05) / (luminance(owner_pictures.colour(end)) + 0.05)
+            contrast = (luminance(charts.colour(0.0)) + 0.05) / (luminance(charts.colour(end)) + 0.05)
             assert contrast > 4.5
 
     @pytest.mark.parametrize("value", [math.pi * 1e5, -1e9, 12.0])
     def test_large_scores_keep_four_digits(self, value: float) -> None:
-        assert len(re.sub(r"\D", "", owner_pictures.short(value))) <= 7
+        assert len(re.sub(r"\D", "", charts.short(value))) <= 7
 
 
 class TestPlace:

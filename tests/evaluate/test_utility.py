@@ -11,11 +11,13 @@ from threea import hospital
 from threea.errors import SettingError
 from threea.evaluate import utility as module
 from threea.evaluate.evidence import Evidence
-from threea.evaluate.learners import LEARNERS, SETTINGS
-from threea.evaluate.utility import SCENARIOS, utility
+from threea.evaluate.utility import SCENARIOS, baseline, utility
+from threea.evaluate.utility.learners import LEARNERS, SETTINGS
 from threea.table.schema import Schema
 
-BUDGET = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove", "unit": "row"}
+pytestmark = pytest.mark.usefixtures("quick_learners")
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove", "unit_column": None, "max_rows_per_unit": 1}
 COLUMNS = ("ward", "admission_type", "age", "diagnosis", "lactate", "ventilated", "length_of_stay", "died")
 # Stays are in order of admission: the last ones are not like the others.
 STAYS = hospital.stays(1600).take(np.random.default_rng(0).permutation(1600)).select(COLUMNS)
@@ -92,15 +94,15 @@ def test_labels_shuffled_are_worth_nothing() -> None:
 
 def test_independent_is_made_from_the_certificates_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
-    real = module.open_table
+    real = baseline.open_table
 
     def spy(data: Any, **settings: Any) -> Any:
         asked.append(settings)
         return real(data, **settings)
 
-    monkeypatch.setattr(module, "open_table", spy)
-    budget = {"epsilon": 0.5, "delta": 1e-5, "adjacency": "replace", "unit": "row"}
-    table, how = module._independent(evidence(TRAIN.slice(0, 70), "died", budget), 0)
+    monkeypatch.setattr(baseline, "open_table", spy)
+    budget = {"epsilon": 0.5, "delta": 1e-5, "adjacency": "replace", "unit_column": None, "max_rows_per_unit": 1}
+    table, how = baseline.independent_rows(evidence(TRAIN.slice(0, 70), "died", budget), 0)
     assert table is not None
     assert table.num_rows == 70
     assert table.column_names == list(COLUMNS)
@@ -111,16 +113,16 @@ def test_independent_is_made_from_the_certificates_budget(monkeypatch: pytest.Mo
 
 def test_independent_protects_the_certificates_unit() -> None:
     stays = hospital.stays(500)
-    budget = BUDGET | {"unit": "all rows of one patient_id, of which at most 3 count"}
+    budget = BUDGET | {"unit_column": "patient_id", "max_rows_per_unit": 3}
     given = Evidence(hospital.schema(), budget, stays.slice(0, 50), stays.slice(0, 400), stays.slice(400))
-    table, how = module._independent(given, 0)
+    table, how = baseline.independent_rows(given, 0)
     assert table is not None
     assert "at most 3 rows per patient_id" in how
 
 
 @pytest.mark.parametrize("wrong", [{"epsilon": "inf"}, {"epsilon": None}, {"delta": 0}, {"adjacency": "odd"}])
 def test_without_a_budget_independent_is_left_out_and_says_why(wrong: dict[str, Any]) -> None:
-    table, how = module._independent(evidence(TRAIN, "died", BUDGET | wrong), 0)
+    table, how = baseline.independent_rows(evidence(TRAIN, "died", BUDGET | wrong), 0)
     assert table is None
     assert how.startswith("not made: ")
 

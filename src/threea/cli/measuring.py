@@ -1,10 +1,11 @@
-"""The commands that measure: evaluate a release, audit a recipe, make a benchmark's table.
+"""The commands that measure: evaluate a release, audit a recipe, make a benchmark's table (in a clone of threea).
 
 Exit codes as everywhere, and one more: `audit` ends with 1 if it caught the recipe at leaking more than it claims.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -51,7 +52,7 @@ def evaluate(
     folder = check_place(release, out)
     with terminal.progress("Reading the tables"):
         evidence = Evidence.load(release, train, holdout, dialect)
-    with _telling("Evaluating") as tell:
+    with _status("Evaluating") as tell:
         scores = measure(evidence, progress=tell)
     files = save(scores, evidence, folder)
     for warning in scores["warnings"]:
@@ -73,8 +74,9 @@ def audit(
     ] = None,
 ) -> None:
     """Try to catch a recipe at leaking more than it claims. Exit code 0: not caught, 1: caught."""
-    from threea.evaluate.audit import audit as attack
-    from threea.evaluate.audit_pairs import PAIRS
+    from threea.audit import audit as attack
+    from threea.audit.pairs import PAIRS
+    from threea.json_files import to_json, write_whole
 
     claimed, apart = terminal.number("epsilon", epsilon), terminal.number("delta", delta)
     record = None if out is None else _record(out)
@@ -90,7 +92,7 @@ def audit(
         )
     _show_audit(result)
     if out is not None and record is not None:
-        _write_json(result, out)
+        write_whole(out, to_json(result))
         record.unlink(missing_ok=True)
         terminal.say(f"  {out}")
     if result["violation"]:
@@ -125,10 +127,9 @@ def benchmark(
     if table == "figures":
         _draw_figures(data, out, {"datasets": datasets, "recipes": recipes, "epsilon": epsilon, "seeds": seeds})
         return
-    from threea.evaluate.benchmark import benchmark as make
-
-    with _telling(f"Measuring {table}", keep=True) as tell:
-        files = make(
+    command = _from_repository("benchmarks.command")
+    with _status(f"Measuring {table}", keep=True) as tell:
+        files = command.benchmark(
             table,
             data=data,
             out=Path(f"{table}.json") if out is None else out,
@@ -143,27 +144,55 @@ def benchmark(
 
 
 def _draw_figures(data: Path, out: Path | None, others: dict[str, object]) -> None:
-    from threea.evaluate.benchmark_figures import FOLDER, figures
-
+    figures = _from_repository("benchmarks.figures")
     for name, value in others.items():
         if value is not None:
             raise SettingError(f"{name} ({value}) cannot be chosen for figures; leave it out")
-    with _telling("Drawing figures", keep=True) as tell:
-        files = figures(FOLDER if out is None else out, data=data, progress=tell, left_out=terminal.complain)
+    with _status("Drawing figures", keep=True) as tell:
+        folder = figures.FOLDER if out is None else out
+        files = figures.figures(folder, data=data, progress=tell, left_out=terminal.complain)
     for file in files:
         terminal.say(f"  {file}")
 
 
+def _from_repository(module: str) -> Any:
+    """Import a module of the benchmarks, which are in the repository and not in the package.
+
+    Looked for in the working folder, then in the folder that threea was installed from if it is a clone (an editable
+    install); nowhere else, for another project's `benchmarks` must not run in their place.
+
+    Raises:
+        SettingError: There is no clone of the repository to be found.
+    """
+    import threea
+
+    folders = (Path.cwd(), Path(threea.__file__).resolve().parents[2])
+    clone = next((str(folder) for folder in folders if _is_clone(folder)), None)
+    if clone is None:
+        raise SettingError(
+            "the benchmarks are not part of the package; clone the threea repository and run this in its folder"
+        )
+    # First, for a package that is installed may bring a `benchmarks` of its own.
+    if sys.path[0] != clone:
+        sys.path.insert(0, clone)
+    return importlib.import_module(module)
+
+
+def _is_clone(folder: Path) -> bool:
+    """Whether a folder is the root of a clone of threea."""
+    return all((folder / name).is_file() for name in ("src/threea/__init__.py", "benchmarks/command.py"))
+
+
 def _names(text: str | None) -> list[str] | None:
     """Split names at commas, but for those between a recipe's settings: `clustmix-published:alpha=0.5`."""
-    found: list[str] = []
+    names: list[str] = []
     for part in (text or "").split(","):
-        within = found and ":" in found[-1] and ":" not in part and ("=" in part or part.strip().isdigit())
+        within = names and ":" in names[-1] and ":" not in part and ("=" in part or part.strip().isdigit())
         if within:
-            found[-1] += f",{part.strip()}"
+            names[-1] += f",{part.strip()}"
         elif part.strip():
-            found.append(part.strip())
-    return None if text is None else found
+            names.append(part.strip())
+    return None if text is None else names
 
 
 def _cores() -> int:
@@ -182,25 +211,10 @@ def _record(out: Path) -> Path:
     return out.with_name(f"{out.name}.runs.jsonl")
 
 
-def _write_json(result: dict[str, Any], out: Path) -> None:
-    """Write a result, whole or not at all."""
-    import json
-
-    from threea.evaluate.benchmark_cells import finite
-
-    staging = out.with_name(f".{out.name}.part")
-    try:
-        staging.write_text(json.dumps(finite(result), indent=2, allow_nan=False, default=str) + "\n", encoding="utf-8")
-        staging.replace(out)
-    except OSError as error:
-        staging.unlink(missing_ok=True)
-        raise SettingError(f"out ({out}) cannot be written: {error.strerror}; choose another place") from None
-
-
 def _show_audit(result: dict[str, Any]) -> None:
     best: dict[str, dict[str, Any]] = {}
     for bound in result["bounds"]:
-        best[bound["pair"]] = max(best.get(bound["pair"], bound), bound, key=lambda one: one["epsilon"])
+        best[bound["pair"]] = max(best.get(bound["pair"], bound), bound, key=lambda candidate: candidate["epsilon"])
     rows = [
         [
             pair,
@@ -223,7 +237,7 @@ def _show_audit(result: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _telling(what: str, *, keep: bool = False) -> Iterator[Callable[[str], None] | None]:
+def _status(what: str, *, keep: bool = False) -> Iterator[Callable[[str], None] | None]:
     """Show on a terminal what goes on, and keep each line if it is a result; be quiet elsewhere."""
     if not sys.stderr.isatty():
         yield None

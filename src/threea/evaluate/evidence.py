@@ -85,7 +85,7 @@ class Evidence:
             InputError: The certificate's words on it cannot be read.
         """
         try:
-            weights = {str(each["class"]): float(each["weight"]) for each in self.certificate.get("classes") or []}
+            weights = {str(entry["class"]): float(entry["weight"]) for entry in self.certificate.get("classes") or []}
         except (KeyError, TypeError, ValueError):
             raise InputError("the certificate's classes lack weights; was it edited? make the release again") from None
         if not all(np.isfinite(weight) and weight > 0 for weight in weights.values()):
@@ -100,8 +100,8 @@ class Evidence:
             return None
         named = [self.class_weights.get(name, 1.0) for name in (*column.categories, OTHER)]
         # A class that is missing has the code -1, and is not learned.
-        found: Vector = np.array([*named, 1.0])[codec.encode_column(self.synthetic[column.name], column)]
-        return found
+        by_row: Vector = np.array([*named, 1.0])[codec.encode_column(self.synthetic[column.name], column)]
+        return by_row
 
 
 def _certificate(folder: Path) -> dict[str, Any]:
@@ -121,8 +121,8 @@ def _synthetic(folder: Path, certificate: dict[str, Any], dialect: Dialect | Non
     paths = [folder / f"synthetic.{form}" for form in FORMATS if (folder / f"synthetic.{form}").exists()]
     if not paths:
         raise InputError(f"{folder} has no synthetic rows; give a folder made by `threea release`")
-    found = hashlib.sha256(paths[0].read_bytes()).hexdigest()
-    if found != certificate["synthetic_sha256"]:
+    digest = hashlib.sha256(paths[0].read_bytes()).hexdigest()
+    if digest != certificate["synthetic_sha256"]:
         raise InputError(f"{paths[0]} is not the file that its certificate names: tampered with, or replaced; refused")
     # Of how the private file was written, synthetic rows keep what separates values.
     kept = Dialect(separator=dialect.separator) if dialect and paths[0].suffix == ".csv" else None
@@ -157,7 +157,7 @@ def _overlap(train: pa.Table, holdout: pa.Table, schema: Schema) -> float:
 def _row_marks(columns: Sequence[Vector]) -> NDArray[np.uint64]:
     # Adding 0 turns -0 into 0, which equals it.
     arrays = [pa.array(column + 0.0, from_pandas=True) for column in columns]
-    names = [str(place) for place in range(len(columns))]
+    names = [str(index) for index in range(len(columns))]
     return row_hashes(pa.RecordBatch.from_arrays(arrays, names=names), b"equal rows, equal marks; nothing is hidden")
 
 
@@ -211,7 +211,7 @@ def matrices(tables: Sequence[pa.Table], schema: Schema) -> list[Matrix]:
 
 def listed_places(columns: Sequence[Column]) -> tuple[int, ...]:
     """Return the positions of the columns that hold categories."""
-    return tuple(place for place, column in enumerate(columns) if column.kind.listed)
+    return tuple(index for index, column in enumerate(columns) if column.kind.listed)
 
 
 def numbers(tables: Sequence[pa.Table], columns: Sequence[Column]) -> list[NDArray[np.float64]]:
@@ -228,16 +228,16 @@ def _codes(columns: Sequence[pa.ChunkedArray], kind: Kind) -> tuple[list[Vector]
     if kind is Kind.BOOLEAN:
         # Synthetic rows may write the same truth in another way than real ones.
         truth = Column(name="", kind=kind)
-        found = [codec.encode_column(column, truth) for column in columns]
-        return [np.where(codes < 0, np.nan, codes) for codes in found], truth.categories
+        coded = [codec.encode_column(column, truth) for column in columns]
+        return [np.where(codes < 0, np.nan, codes) for codes in coded], truth.categories
     if not (kind.listed or kind is Kind.ID):
         unbounded = Column(name="", kind=kind, lower=-1e300, upper=1e300)
         return [codec.encode_column(column, unbounded) for column in columns], ()
     texts = [_text(column) for column in columns]
     words = sorted({word for text in texts for word in pc.unique(text).to_pylist() if word is not None})
     known = pa.array(words, pa.string())
-    places = [pc.index_in(text, value_set=known, skip_nulls=True).cast(pa.float64()) for text in texts]
-    return [pc.fill_null(place, np.nan).to_numpy(zero_copy_only=False) for place in places], tuple(words)
+    positions = [pc.index_in(text, value_set=known, skip_nulls=True).cast(pa.float64()) for text in texts]
+    return [pc.fill_null(position, np.nan).to_numpy(zero_copy_only=False) for position in positions], tuple(words)
 
 
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -324,12 +324,32 @@ def _round_values(column: Column, low: float, high: float, place: Callable[[floa
     span = high / 4.7 - low / 4.7
     if span <= 0:
         return [low]
-    power = 10.0 ** math.floor(math.log10(span))
-    step = next(power * digit for digit in (1, 2, 2.5, 5, 10) if power * digit >= span * 0.999)
-    if column.whole:
-        step = float(math.ceil(step))
+    step = float(math.ceil(round_step(span))) if column.whole else round_step(span)
     first = math.ceil(low / step - 1e-9)
     return [(first + count) * step for count in range(12) if (first + count) * step <= high + step * 1e-9]
+
+
+def round_step(span: float) -> float:
+    """Return the least round number that is no smaller: 1, 2, 2.5 or 5 times a power of ten.
+
+    Example:
+        >>> round_step(0.3), round_step(17.0), round_step(20.0)
+        (0.5, 20.0, 20.0)
+    """
+    power = 10.0 ** math.floor(math.log10(span))
+    return next(power * digit for digit in (1, 2, 2.5, 5, 10) if power * digit >= span * 0.999)
+
+
+def round_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return round values on an axis, in order, that cut it into at most so many parts.
+
+    Example:
+        >>> round_ticks(0.83, 0.96, 5)
+        [0.85, 0.875, 0.9, 0.925, 0.95]
+    """
+    step = round_step((high - low) / most)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(count * step, 12) for count in range(first, last + 1)]
 
 
 def _summary(column: Column, tallies: Sequence[Tally]) -> str:

@@ -1,0 +1,1 @@
+"""A table's result as Markdown and HTML, with charts."""

@@ -1,0 +1,202 @@
+"""Table 1 of the ClustMix paper: what a classifier learns from synthetic rows, by dataset and recipe."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+import pyarrow as pa
+
+import threea
+from benchmarks.cells import Cell, CellFile, Key, Progress, shown, summary
+from benchmarks.datasets import Dataset
+from benchmarks.datasets.published import MEAN_DISTANCE_TO_REAL, METHODS
+from benchmarks.measure import (
+    MOST_ROWS,
+    MOST_VALUES,
+    about,
+    checked,
+    facts,
+    learner_settings,
+    loaded,
+    released,
+    rows_drawn,
+    scored,
+    versions,
+)
+from threea.budget import Adjacency
+from threea.framework import Recipe
+from threea.recipes import DEFAULT
+
+DATASETS = ("adult32", "census", "credit", "isolet", "physionet2012", "support2", "diabetes130", "mnist")
+LEARNER = "lightgbm"
+REAL = "real"
+
+
+def table1(
+    datasets: Sequence[str] | None = None,
+    recipes: Sequence[str] | None = None,
+    epsilon: float = 1.0,
+    seeds: int = 5,
+    *,
+    data: str | PathLike[str],
+    replaced: Sequence[str] = (DEFAULT,),
+    cells: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Measure how well LightGBM, trained on each recipe's synthetic rows, does on real rows held out.
+
+    Args:
+        datasets: Names; the paper's, or their stand-ins, by default.
+        recipes: Names, also with settings (`measure.named_recipe`); every recipe with its default settings if
+            None, so that none is as published unless it is named so.
+        epsilon: Of every release; delta is the dataset's.
+        seeds: How many splits; each also seeds sampling and the classifier. Noise cannot be seeded.
+        data: The folder that holds the datasets.
+        replaced: Of which recipes also releases under ``replace`` are made, the paper's adjacency; the default one. All
+            others are under ``add-remove``.
+        cells: Where finished cells are kept, to go on from after a break.
+        progress: Told of each cell.
+
+    Returns:
+        table, epsilon, adjacency, seeds, learner, versions; recipes (guarantee and settings of each); datasets, a list
+        of what `measure.facts` says with real, recipes and replace (the recipes under ``replace``; a
+        `cells.summary` each) and theirs (the paper's figures, or None), or dataset and skipped;
+        mean_distance_to_real with ours, replace, theirs and over (the datasets that it is the mean over).
+
+    Raises:
+        SettingError: A name or number is wrong.
+        InputError: No dataset can be read.
+    """
+    names = DATASETS if datasets is None else tuple(datasets)
+    chosen = checked(names, recipes, [epsilon], seeds)
+    also = [name for name in chosen if name in replaced]
+    store, rows = CellFile(cells), []
+    for name, dataset in loaded(names, data):
+        if isinstance(dataset, str):
+            rows.append({"dataset": name, "skipped": dataset})
+            continue
+        rows.append(_row(dataset, chosen, also, epsilon, seeds, store, progress))
+    return {
+        "table": "table1",
+        "epsilon": epsilon,
+        "adjacency": str(Adjacency.ADD_REMOVE),
+        "seeds": seeds,
+        "learner": LEARNER,
+        "drawn": {"most_rows": MOST_ROWS, "most_values": MOST_VALUES},
+        "versions": versions(),
+        "recipes": about(chosen),
+        "datasets": rows,
+        "mean_distance_to_real": _distances(rows),
+    }
+
+
+def _row(
+    dataset: Dataset,
+    recipes: dict[str, Recipe],
+    replaced: Sequence[str],
+    epsilon: float,
+    seeds: int,
+    store: CellFile,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    by_recipe: dict[tuple[str, Adjacency], list[Cell]] = {(name, Adjacency.ADD_REMOVE): [] for name in (REAL, *recipes)}
+    by_recipe |= {(name, Adjacency.REPLACE): [] for name in replaced}
+    for seed in range(seeds):
+        train, test = dataset.split(seed)
+        for (name, adjacency), cells in by_recipe.items():
+            recipe = recipes.get(name)
+            key = _key(dataset, name, recipe, seed, epsilon, adjacency)
+            cell = store.measured(key, _work(dataset, train, test, recipe, epsilon, adjacency, seed))
+            cells.append(cell)
+            if progress:
+                under = f" ({adjacency})" if adjacency is Adjacency.REPLACE else ""
+                progress(f"{dataset.name}, {name}{under}, seed {seed}: {shown(cell, dataset.metric)}")
+    theirs = dataset.published
+    return {
+        **facts(dataset),
+        REAL: summary(by_recipe[REAL, Adjacency.ADD_REMOVE]),
+        "recipes": {name: summary(by_recipe[name, Adjacency.ADD_REMOVE]) for name in recipes},
+        "replace": {name: summary(by_recipe[name, Adjacency.REPLACE]) for name in replaced},
+        "theirs": theirs
+        and {"dataset": theirs.dataset, "rows": theirs.rows, "features": theirs.features, "scores": theirs.by_method},
+    }
+
+
+def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon: float, adjacency: Adjacency) -> Key:
+    settings: dict[str, Any] = {
+        "table": "table1",
+        "learner": learner_settings(LEARNER),
+        "rows": dataset.table.num_rows,
+        "features": dataset.features,
+        "schema": dataset.schema_origin,
+        "held_out": dataset.test_rows,
+        "threea": threea.__version__,
+    }
+    if recipe is not None:
+        released_with = {"epsilon": epsilon, "delta": dataset.delta, "adjacency": str(adjacency)}
+        settings |= {"recipe": about({name: recipe})[name]["settings"], **released_with}
+        drawn = _drawn(recipe, dataset.training_rows, dataset.features + 1)
+        if drawn not in (None, dataset.training_rows):
+            settings["drawn"] = drawn
+    return Key(dataset.name, name, seed, settings)
+
+
+def _work(
+    dataset: Dataset,
+    train: pa.Table,
+    test: pa.Table,
+    recipe: Recipe | None,
+    epsilon: float,
+    adjacency: Adjacency,
+    seed: int,
+) -> Callable[[], Cell]:
+    def work() -> Cell:
+        learned = train
+        made: Cell = {}
+        if recipe is not None:
+            learned, made = released(
+                dataset,
+                train,
+                recipe,
+                epsilon=epsilon,
+                delta=dataset.delta,
+                adjacency=adjacency,
+                seed=seed,
+                rows=_drawn(recipe, train.num_rows, train.num_columns),
+            )
+        figures = scored(dataset, real=train, train=learned, test=test, names=[LEARNER], seed=seed)[LEARNER]
+        return made | figures | {"score": figures[dataset.metric]}
+
+    return work
+
+
+def _drawn(recipe: Recipe, rows: int, columns: int) -> int | None:
+    """Return how many rows to draw; None from a recipe that makes a number of its own."""
+    return None if recipe.fixed else rows_drawn(rows, columns)
+
+
+def _distances(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the mean distance of each recipe's scores to the real ones, over the datasets where all have one."""
+    measured = [row for row in rows if "skipped" not in row]
+    whole = [
+        row
+        for row in measured
+        if all(result["mean"] is not None for result in (row[REAL], *row["recipes"].values(), *row["replace"].values()))
+    ]
+    ours = {
+        part: {
+            name: statistics.fmean(abs(row[REAL]["mean"] - row[part][name]["mean"]) for row in whole)
+            for name in (whole[0][part] if whole else ())
+        }
+        for part in ("recipes", "replace")
+    }
+    theirs = {method: MEAN_DISTANCE_TO_REAL[method] for method in METHODS}
+    return {
+        "ours": ours["recipes"],
+        "replace": ours["replace"],
+        "theirs": theirs,
+        "over": [row["dataset"] for row in whole],
+    }
