@@ -69,6 +69,9 @@ def audit(
     epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="The claim to test.")] = "1",
     delta: Annotated[str, typer.Option(metavar="NUMBER", help="The claim's delta.")] = "1e-6",
     trials: Annotated[int, typer.Option(help="Runs on each side of each pair of tables.")] = 1000,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Exactly: what every question could change by, against its price.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Where to write the result as JSON; an audit broken off goes on from there.")
     ] = None,
@@ -79,6 +82,9 @@ def audit(
     from threea.json_files import to_json, write_whole
 
     claimed, apart = terminal.number("epsilon", epsilon), terminal.number("delta", delta)
+    if replay:
+        _replay(recipe, claimed, apart, out)
+        return
     record = None if out is None else _record(out)
     with terminal.progress(f"Auditing {recipe}", total=2 * trials * len(PAIRS)) as advance:
         result = attack(
@@ -96,6 +102,36 @@ def audit(
         record.unlink(missing_ok=True)
         terminal.say(f"  {out}")
     if result["violation"]:
+        raise typer.Exit(VIOLATED)
+
+
+def _replay(name: str, epsilon: float, delta: float, out: Path | None) -> None:
+    """Replay a recipe on neighbouring tables, and show each question's price beside the worst change found."""
+    import dataclasses
+
+    from threea.audit.replay import replay, settings, verdict
+    from threea.budget import Budget
+    from threea.json_files import to_json, write_whole
+    from threea.session import make_recipe
+
+    recipe = make_recipe(name)
+    if out is not None:
+        _record(out)
+    with terminal.progress(f"Replaying {name}", total=len(list(settings()))) as advance:
+        questions = replay(
+            recipe, budget=Budget(epsilon, delta), progress=None if advance is None else lambda done, _: advance(done)
+        )
+    rows = [
+        [question.line, question.event, f"{question.worst:.6f}", f"{question.tightest:.4f}", question.where]
+        for question in questions
+    ]
+    terminal.table(["question", "event", "worst change / price", "any row / price", "worst on"], rows)
+    terminal.say(f"{verdict(questions)}.")
+    if out is not None:
+        listed = [dataclasses.asdict(question) | {"over": question.over} for question in questions]
+        write_whole(out, to_json({"recipe": name, "epsilon": epsilon, "delta": delta, "questions": listed}))
+        terminal.say(f"  {out}")
+    if any(question.over for question in questions):
         raise typer.Exit(VIOLATED)
 
 
