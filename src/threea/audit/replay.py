@@ -52,17 +52,20 @@ class Setting:
         adjacency: Which tables are neighbours.
         by_person: Whether the unit is a person of at most two rows.
         known: Whether the schema is known, or is found from the same budget.
-        engine: How the rows are held: ``memory``, ``parquet``, ``csv``, or ``sums`` for one that only sums.
+        engine: How the rows are held: ``memory``, ``parquet`` or ``csv``.
+        rich: Whether the budget is a hundred times larger, so that a recipe asks what it asks of large tables.
     """
 
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     by_person: bool = False
     known: bool = True
     engine: str = "memory"
+    rich: bool = False
 
     def __str__(self) -> str:
         unit = "persons" if self.by_person else "rows"
-        return f"{self.adjacency}, {unit}, {'schema' if self.known else 'discovery'}, {self.engine}"
+        rich = ", a large budget" if self.rich else ""
+        return f"{self.adjacency}, {unit}, {'schema' if self.known else 'discovery'}, {self.engine}{rich}"
 
 
 @dataclass(slots=True)
@@ -99,12 +102,14 @@ def settings(thorough: bool = True) -> Iterator[Setting]:
     """Yield what to replay a recipe under: all of it, or the few that differ most."""
     if not thorough:
         yield Setting()
+        yield Setting(rich=True)
         yield Setting(adjacency=Adjacency.REPLACE, by_person=True, known=False, engine="csv")
         return
     for adjacency in Adjacency:
         for by_person in (False, True):
             yield from (Setting(adjacency=adjacency, by_person=by_person, known=known) for known in (True, False))
     yield Setting(engine="parquet", by_person=True)
+    yield from (Setting(adjacency=adjacency, rich=True) for adjacency in Adjacency)
     yield Setting(engine="csv", known=False, adjacency=Adjacency.REPLACE)
 
 
@@ -134,7 +139,8 @@ def replay(
     found: dict[str, Question] = {}
     chosen = list(settings() if among is None else among)
     for done, setting in enumerate(chosen):
-        stated = replace(budget or Budget(1.0), adjacency=setting.adjacency)
+        asked = budget or Budget(1.0)
+        stated = replace(asked, adjacency=setting.adjacency, epsilon=asked.epsilon * (100 if setting.rich else 1))
         with tempfile.TemporaryDirectory() as folder:
             _replay(recipe, stated, setting, Path(folder), found)
         if progress:
@@ -243,7 +249,7 @@ def _pure(event: Pure, one: Draw, other: Draw) -> float:
     differences = np.abs((one.exact - other.exact).astype(np.float64))
     if one.kind == "choose":
         return float(differences.max(initial=0.0)) * 2 / (one.scale * event.epsilon)
-    return float(differences.sum()) * event.epsilon / one.scale
+    return float(differences.sum()) / (one.scale * event.epsilon)
 
 
 def _aligned(one: Draw, other: Draw, columns: int, setting: Setting) -> tuple[NDArray[np.float64], float]:
