@@ -121,7 +121,9 @@ def test_values_that_are_not_alike_differ() -> None:
     assert len(set(firsts)) == len(firsts)
 
 
-@pytest.mark.parametrize("text", ["2020-02-30", "2021-02-29", "1900-02-29", "2020-1-1", "12a", "--1", "1.2.3", "trueish"])
+@pytest.mark.parametrize(
+    "text", ["2020-02-30", "2021-02-29", "1900-02-29", "2020-1-1", "12a", "--1", "1.2.3", "trueish"]
+)
 def test_what_only_looks_like_a_value_is_text(text: str) -> None:
     alone, among = canonical(pa.array([text])), canonical(pa.array(["2020-02-28", text, "1"]))
     assert alone[0] == among[1], "decided by the value alone"

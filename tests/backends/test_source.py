@@ -338,7 +338,10 @@ class Loud(datetime.datetime):
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pd.DataFrame({"a": [1, CANARY.encode()], "b": [1, 2]}, dtype=object), "column a holds objects that are no text"),
+        (
+            pd.DataFrame({"a": [1, CANARY.encode()], "b": [1, 2]}, dtype=object),
+            "column a holds objects that are no text",
+        ),
         (pd.DataFrame({"a": [[CANARY], 2], "b": [1, 2]}, dtype=object), "column a holds objects that are no text"),
         (pd.DataFrame({"a": ["\ud800", 2], "b": [1, 2]}, dtype=object), "column a holds objects that are no text"),
         (pd.DataFrame({"a": [Loud(), 2], "b": [1, 2]}, dtype=object), "column a holds objects that are no text"),

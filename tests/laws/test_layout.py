@@ -102,7 +102,9 @@ def looks_of(release: Release, folder: Path) -> tuple[Any, ...]:
     categories = list(frame["x"].cat.categories) if isinstance(frame, pd.DataFrame) and "cat" in str(types["x"]) else []
     written = pq.read_schema(folder / "synthetic.parquet")
     # Bounds may differ: they follow charged answers, which silent noise shows as they are.
-    columns = [(column.kind, column.categories, column.open_ended, column.nullable) for column in release.schema.columns]
+    columns = [
+        (column.kind, column.categories, column.open_ended, column.nullable) for column in release.schema.columns
+    ]
     return release.layout, types, categories, release.restore, written, columns
 
 

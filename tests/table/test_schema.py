@@ -2,8 +2,8 @@
 
 import dataclasses
 import datetime
-import tomllib
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +177,7 @@ AGE = '[column.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
         ("column = 5", "schema has no [column.NAME] sections"),
         ("[column]", "schema has no [column.NAME] sections"),
         ("[[column]]\nkind = 'id'", "schema has no [column.NAME] sections"),
-        ("colour = 1\n" + AGE, "schema has unknown keys (colour); known are target, confirmed, origin, release, column"),
+        ("colour = 1\n" + AGE, "schema has unknown keys (colour); known are target, confirmed, origin, release"),
         ("origin = 'heaven'\n" + AGE, "schema's origin (heaven) must be owner, discovered or released"),
         ("origin = [1]\n" + AGE, "schema's origin ([1]) must be owner, discovered or released"),
         ("origin = 'types'\n" + AGE, "schema's origin (types) describes no table; leave the schema out"),

@@ -14,6 +14,7 @@ from threea.errors import InputError
 from threea.table.layout import declared, undeclared
 from threea.table.patterns import MISSING_TEXT
 
+
 class ParquetBackend(RowBackend):
     """Rows streamed from Parquet.
 

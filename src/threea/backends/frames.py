@@ -50,9 +50,7 @@ class Frame:
     def _polars(self, table: pa.Table, schema: Schema) -> Any:
         polars = importlib.import_module("polars")
         # An Enum's categories are the schema's: those of the private table's type may be known from rows.
-        enums = {
-            name: polars.Enum(_words(schema, name)) for name in self.dtypes if schema[name].kind.listed
-        }
+        enums = {name: polars.Enum(_words(schema, name)) for name in self.dtypes if schema[name].kind.listed}
         return polars.from_arrow(table).cast(enums)
 
 

@@ -129,8 +129,10 @@ def _moment_bits(values: pa.Array) -> Hashes:
     unit = "day" if days else getattr(values.type, "unit", "ms")
     if unit == "ns":
         micros, rest = np.divmod(ticks, 1000)
-        return micros.view(np.uint64) ^ (rest.view(np.uint64) * _REST)
-    return (ticks.astype(np.int64) * _MICROSECONDS[unit]).view(np.uint64)
+        bits: Hashes = micros.view(np.uint64) ^ (rest.view(np.uint64) * _REST)
+    else:
+        bits = (ticks.astype(np.int64) * _MICROSECONDS[unit]).view(np.uint64)
+    return bits
 
 
 def _text_hashes(values: pa.Array, key: bytes) -> Hashes:

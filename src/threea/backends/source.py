@@ -115,7 +115,7 @@ def _open_pandas(frame: Any) -> tuple[RowBackend, Frame]:
 
 
 def _pandas_field(name: str, kind: pa.DataType, dtype: Any) -> pa.Field:
-    if dtype == object:
+    if _dtype_name(dtype) == frames.OBJECT:
         return undeclared(name)
     # NumPy's integers and booleans cannot be missing.
     return pa.field(name, kind, nullable=not (_is_numpy(dtype) and dtype.kind in "iub"))
@@ -133,12 +133,13 @@ def _is_numpy(dtype: Any) -> bool:
 
 
 def _pandas_array(series: Any, name: str) -> pa.Array:
-    if series.dtype == object:
+    if _dtype_name(series.dtype) == frames.OBJECT:
         return objects.as_text(series, name)
-    categories = getattr(series.dtype, "categories", None)
-    if type(series.dtype).__name__ == "CategoricalDtype" and categories.dtype == object:
-        codes = pa.array(series.cat.codes.to_numpy().astype("int32"), mask=(series.cat.codes < 0).to_numpy())
-        return pa.DictionaryArray.from_arrays(codes, objects.as_text(categories, name))
+    if _dtype_name(series.dtype) == frames.CATEGORY and str(series.cat.categories.dtype) == frames.OBJECT:
+        codes = series.cat.codes.to_numpy().astype("int32")
+        return pa.DictionaryArray.from_arrays(
+            pa.array(codes, mask=codes < 0), objects.as_text(series.cat.categories, name)
+        )
     problem = False
     try:
         # From no rows: what these would make of it, their values may have a say in.

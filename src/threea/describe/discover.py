@@ -1,4 +1,4 @@
-"""A schema from names and declared types alone: kinds, bounds and categories found through the door, out of the same budget."""
+"""A schema from names and declared types: kinds, bounds, categories found through the door, out of the same budget."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from threea.anonymize.events import Gaussian, PartitionSelection
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Marginal, Stack
 from threea.anonymize.selection import Values
+from threea.describe import class_target
+from threea.describe.class_target import class_column
 from threea.table import dates
 from threea.table.cells import Bins
 from threea.table.from_types import of_kind
@@ -42,7 +44,8 @@ def steps(schema: Schema) -> tuple[Step, ...]:
         RANGES: (numeric or undeclared, Gaussian),
     }
     asked = [(name, kind) for name, (needed, kind) in wanted.items() if needed]
-    return tuple(Step(name=name, weight=SHARE / len(asked), kind=kind) for name, kind in asked)
+    found = (Step(name=name, weight=SHARE / len(asked), kind=kind) for name, kind in asked)
+    return (*found, *class_target.steps(schema))
 
 
 def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
@@ -54,10 +57,14 @@ def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
           like. One value more or less moves two of these counts by one.
 
     Cost:
-        A `Gaussian` event for the kinds of undeclared columns, a `PartitionSelection` event for the text columns, a
-        `Gaussian` one for the numbers and dates.
+        A `Gaussian` event for the kinds of undeclared columns, one for whether a target of whole numbers is a class, a
+        `PartitionSelection` event for the text columns, a `Gaussian` one for the numbers and dates. What no column
+        needs is not charged.
     """
     table = _with_kinds(table, plan)
+    target = class_column(table, plan)
+    if target is not None:
+        table = table.described(_replaced(table.schema, {target.name: target}))
     found: dict[str, Column] = {}
     text, numeric = _text(table.schema), _numeric(table.schema)
     if text:
@@ -96,7 +103,7 @@ def _undeclared(schema: Schema) -> list[Column]:
 
 
 def _text(schema: Schema) -> list[Column]:
-    return [column for column in schema.modelled if column.kind is Kind.CATEGORICAL]
+    return [column for column in schema.modelled if column.kind is Kind.CATEGORICAL and not column.categories]
 
 
 def _numeric(schema: Schema) -> list[Column]:

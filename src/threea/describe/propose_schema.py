@@ -82,7 +82,7 @@ def draft(
 def _with_kinds(backend: RowBackend, columns: tuple[Column, ...]) -> list[Column]:
     """Read what the values of columns look like that declare no type, and describe each by its kind."""
     undeclared = [column.name for column in columns if column.kind is Kind.UNDECLARED]
-    counts = {name: np.zeros(len(LOOKS), np.int64) for name in undeclared}
+    counts = {name: np.zeros(len(LOOKS)) for name in undeclared}
     for batch in backend.batches(undeclared) if undeclared else ():
         for name in undeclared:
             found = looks(batch.column(name))

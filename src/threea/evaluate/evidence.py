@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from threea.backends import open_backend
 from threea.backends.hashing import row_hashes
 from threea.errors import InputError, SettingError
-from threea.publish import FORMATS
 from threea.table import codec
 from threea.table.dialect import Dialect
 from threea.table.schema import OTHER, Column, Kind, Schema
+from threea.table.writing import FORMATS
 
 Vector = NDArray[np.float64]
 

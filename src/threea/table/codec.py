@@ -150,7 +150,7 @@ def encode_column(values: pa.Array | pa.ChunkedArray, column: Column) -> NDArray
 
 
 def values_of(values: pa.Array) -> pa.Array:
-    """Return the values of a dictionary, and moments in UTC, whatever zone they are shown in: 1970 is where all start."""
+    """Return the values of a dictionary, and moments as they are in UTC, whatever zone they are shown in."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_timestamp(values.type) and values.type.tz is not None:
@@ -259,7 +259,9 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         # Arrow's cast between dictionaries takes away that they are ordered.
         encoded = _cast(array, kind.value_type).dictionary_encode()
-        return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind.index_type), encoded.dictionary, ordered=kind.ordered)
+        return pa.DictionaryArray.from_arrays(
+            encoded.indices.cast(kind.index_type), encoded.dictionary, ordered=kind.ordered
+        )
     if pa.types.is_null(kind):
         return pa.nulls(len(array))
     if pa.types.is_decimal(kind) and not is_text(array.type):

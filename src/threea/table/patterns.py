@@ -83,4 +83,4 @@ def settled(counts: Sequence[float] | NDArray[np.float64], stddev: float = 0.0) 
         return Kind.CATEGORICAL
     narrow = best[0]
     finer = mass[best[1]] if len(best) > 1 else 0.0
-    return _WIDER[narrow] if finer > _FEW * inside + 3 * stddev else narrow
+    return _WIDER[narrow] if finer > _FEW * inside + 4 * stddev else narrow
