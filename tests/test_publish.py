@@ -37,7 +37,7 @@ def release() -> threea.Release:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
     """Cut releases into chunks of 50 rows, so that writing has a midst."""
-    monkeypatch.setattr(framework, "CHUNK_ROWS", 50)
+    monkeypatch.setattr("threea.release.CHUNK_ROWS", 50)
     return 50
 
 

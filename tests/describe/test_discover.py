@@ -26,7 +26,7 @@ from threea.budget import Adjacency, Budget
 from threea.describe.discover import SHARE, discover, steps
 from threea.errors import SettingError
 from threea.recipes import Independent
-from threea.recipes.gaussians import GaussiansRecipe
+from threea.recipes.gaussians import Gaussians
 from threea.table.codec import encode_column
 from threea.table.patterns import settled
 from threea.table.schema import Kind, Origin, Schema
@@ -537,7 +537,7 @@ def test_the_kind_that_most_values_look_like_wins(counts: list[float], stddev: f
 
 
 def test_noise_seldom_changes_a_kind() -> None:
-    """Of 1,000 noisy counts of 2,000 whole numbers none is taken for text or reals; of 1,000 of words, none for numbers.
+    """Of 1,000 noisy counts of 2,000 whole numbers none is taken for text or reals, of 1,000 of words none for numbers.
 
     The nearest bound is 4.3 standard deviations off: about one seed in a hundred would show a false alarm.
     """
@@ -551,4 +551,4 @@ def test_wide_numbers_of_which_none_are_declared_go_to_histograms_where_there_ar
     """Gaussians are planned for numbers that may turn out to be text."""
     path = csv_of(tmp_path / "rows.csv", {"x": ["a", "b"] * 500, "y": ["u", "v"] * 500})
     table = open_table(path, target="y", budget=Budget(3.0))
-    assert GaussiansRecipe().run(table, rows=20).table.num_rows == 20
+    assert Gaussians().run(table, rows=20).table.num_rows == 20

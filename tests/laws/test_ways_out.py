@@ -22,8 +22,8 @@ from threea.describe.propose_schema import draft
 from threea.errors import UserError
 from threea.framework import Recipe
 from threea.recipes import Independent
-from threea.recipes.gaussians import GaussiansRecipe
-from threea.recipes.labeltree import LabelTreeRecipe
+from threea.recipes.gaussians import Gaussians
+from threea.recipes.labeltree import LabelTree
 from threea.table.schema import Column, Kind, Schema
 
 ROWS = 160
@@ -217,9 +217,7 @@ def test_a_unit_of_a_type_that_has_no_surrogates_is_refused(kind: pa.DataType, t
     assert not ends_well(arrow(kind, False, False), tmp_path / "out", "parquet", drafted=False, unit="x")
 
 
-@pytest.mark.parametrize(
-    "recipe", [Independent(), LabelTreeRecipe(), GaussiansRecipe()], ids=lambda recipe: recipe.name
-)
+@pytest.mark.parametrize("recipe", [Independent(), LabelTree(), Gaussians()], ids=lambda recipe: recipe.name)
 @pytest.mark.parametrize("day", ["9999-12-31", "2020-01-01", "0001-01-01"])
 @pytest.mark.parametrize("kind", ["date", "datetime"])
 def test_a_moment_that_never_changes_can_be_released(recipe: Recipe, day: str, kind: str, tmp_path: Path) -> None:
