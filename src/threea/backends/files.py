@@ -32,7 +32,8 @@ class ParquetBackend(RowBackend):
         if path.is_dir() and not self._dataset.files:
             raise InputError(f"{path} holds no Parquet file; name a file or a folder of them")
         self._path = path
-        self.layout = _reading(path, "Parquet", lambda: declared(self._dataset.schema))
+        self.layout = declared(self._dataset.schema)
+        _reading(path, "Parquet", lambda: self.layout.names)
         for fragment in self._dataset.get_fragments():
             part = _reading(path, "Parquet", lambda fragment=fragment: declared(fragment.physical_schema))
             if not part.equals(self.layout):
