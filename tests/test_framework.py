@@ -136,7 +136,7 @@ class TestClasses:
         certificate = release.certificate()
         assert (release.classes, certificate.classes, certificate.classes_note) == ((), None, "")
         assert json.loads(certificate.to_json())["classes"] is None
-        assert release.schema_text == release.schema.to_toml()
+        assert release.schema_text() == release.schema.to_toml()
         assert "Another ratio of classes" not in render(release, certificate, release.table)
 
     def test_weights_give_the_private_ratio_back(self, rebalanced: Release) -> None:

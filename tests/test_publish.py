@@ -17,6 +17,7 @@ import threea
 from threea import framework, hospital, publish, report
 from threea.errors import SettingError
 from threea.table.schema import Schema
+from threea.table.writing import RowWriter
 
 ROWS = 120
 FILES = ["certificate.json", "report.html", "schema.toml"]
@@ -36,7 +37,7 @@ def release() -> threea.Release:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
     """Cut releases into chunks of 50 rows, so that writing has a midst."""
-    monkeypatch.setattr(framework, "CHUNK_ROWS", 50)
+    monkeypatch.setattr("threea.release.CHUNK_ROWS", 50)
     return 50
 
 
@@ -168,11 +169,11 @@ class FullDisk:
     def __exit__(self, *failure: Any) -> None:
         self._writer.__exit__(*failure)
 
-    def write_batch(self, batch: pa.RecordBatch) -> None:
+    def write(self, batch: pa.RecordBatch) -> None:
         if not self._left:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._left -= 1
-        self._writer.write_batch(batch)
+        self._writer.write(batch)
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
@@ -181,8 +182,7 @@ class FullDisk:
 def test_a_full_disk_leaves_nothing_behind(
     release: threea.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, batches: int
 ) -> None:
-    real = publish._writer
-    monkeypatch.setattr(publish, "_writer", lambda *args: FullDisk(real(*args), batches))
+    monkeypatch.setattr(publish, "RowWriter", lambda *args: FullDisk(RowWriter(*args), batches))
     message = refused(release, tmp_path / "out", form)
     assert message.endswith("cannot be written: No space left on device; make room or choose another place")
     assert not list(tmp_path.iterdir())

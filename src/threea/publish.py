@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from threea.errors import SettingError
+from threea.table.writing import FORMATS, RowWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from threea.release import Release
-
-FORMATS = ("parquet", "csv")
 
 Progress = Callable[[int], None]
 """Called with the number of rows written so far."""
@@ -101,7 +100,7 @@ def _fill(release: Release, folder: Path, form: str, progress: Progress | None) 
     synthetic = folder / f"synthetic.{form}"
     sample = _write_rows(release, synthetic, form, progress)
     certificate = release.certificate(synthetic_sha256=_sha256(synthetic))
-    (folder / "schema.toml").write_text(release.schema_text, encoding="utf-8")
+    (folder / "schema.toml").write_text(release.schema_text(certificate.synthetic_sha256), encoding="utf-8")
     (folder / "certificate.json").write_text(certificate.to_json(), encoding="utf-8")
     (folder / "report.html").write_text(render(release, certificate, sample), encoding="utf-8")
 
@@ -112,29 +111,14 @@ def _write_rows(release: Release, path: Path, form: str, progress: Progress | No
 
     first: list[pa.RecordBatch] = []
     rows = 0
-    layout = release.layout
-    if form == "csv":
-        # Arrow's CSV writer does not know views of text.
-        views = [pa.types.is_string_view(field.type) for field in layout]
-        layout = pa.schema([f.with_type(pa.string()) if view else f for f, view in zip(layout, views, strict=True)])
-    with _writer(path, form, layout) as writer:
+    with RowWriter(path, form, release.layout) as writer:
         for batch in release.batches():
             first = first or [batch]
-            writer.write_batch(batch.cast(layout))
+            writer.write(batch)
             rows += batch.num_rows
             if progress:
                 progress(rows)
     return pa.Table.from_batches(first, schema=release.layout)
-
-
-def _writer(path: Path, form: str, layout: pa.Schema) -> pa.parquet.ParquetWriter | pa.csv.CSVWriter:
-    if form == "csv":
-        import pyarrow.csv
-
-        return pyarrow.csv.CSVWriter(path, layout)
-    import pyarrow.parquet
-
-    return pyarrow.parquet.ParquetWriter(path, layout, compression="zstd")
 
 
 def _sha256(path: Path) -> str:

@@ -116,7 +116,7 @@ class Release:
     """Where the ledger's chain of entries ended after the last charge, if there is a ledger file."""
     secure: bool = True
     """Whether the noise was meant to protect anyone."""
-    restore: Callable[[Any], Any] = lambda table: table
+    restore: Callable[[Any, Schema], Any] = lambda table, _: table
 
     @classmethod
     def made(
@@ -185,7 +185,7 @@ class Release:
     @property
     def frame(self) -> Any:
         """All synthetic rows, as the kind of table that came in: pandas, polars or Arrow."""
-        return self.restore(self.table)
+        return self.restore(self.table, self.schema)
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -209,12 +209,11 @@ class Release:
 
         return tuple(ClassShare(name(code), *shares) for code, shares in self.model.class_shares.items())
 
-    @property
-    def schema_text(self) -> str:
-        """The schema as it is written, with a note on the target if its classes were rebalanced."""
-        if self.schema.target is None or not self.classes:
-            return self.schema.to_toml()
-        return self.schema.to_toml({self.schema.target: words.rebalanced_note(self.classes)})
+    def schema_text(self, synthetic_sha256: str = "") -> str:
+        """Return the schema as it is written, with a note on the target if its classes were rebalanced."""
+        target = self.schema.target
+        notes = {target: words.rebalanced_note(self.classes)} if target is not None and self.classes else {}
+        return self.schema.to_toml(notes, release=synthetic_sha256)
 
     def certificate(self, synthetic_sha256: str = "") -> Certificate:
         """State what was released, under which guarantee, from which events."""
@@ -237,8 +236,8 @@ class Release:
             rows=self.rows,
             classes=[share.to_json() for share in self.classes] or None,
             classes_note=words.REBALANCED if self.classes else "",
-            schema_origin=self.schema.origin,
-            schema_sha256=hashlib.sha256(self.schema_text.encode()).hexdigest(),
+            schema_origin=self.schema.provenance,
+            schema_sha256=hashlib.sha256(self.schema_text(synthetic_sha256).encode()).hexdigest(),
             synthetic_sha256=synthetic_sha256,
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
         )

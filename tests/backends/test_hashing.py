@@ -2,15 +2,25 @@
 
 import datetime
 import decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from threea import hospital
+from threea.anonymize.ledger import Ledger
+from threea.anonymize.open_table import open_table
 from threea.backends.hashing import column_hashes, row_hashes
+from threea.budget import Budget
+from threea.errors import LedgerError
+from threea.table.patterns import MISSING_TEXT
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 
@@ -56,6 +66,92 @@ def test_missing_is_neither_nothing_nor_zero() -> None:
     assert missing == int(column_hashes(pa.array([None], pa.string()), KEY)[0])
     assert missing != int(column_hashes(pa.array([""]), KEY)[0])
     assert missing != int(column_hashes(pa.array([0]), KEY)[0])
+
+
+def canonical(values: pa.Array) -> Any:
+    return column_hashes(values, KEY, canonical=True)
+
+
+DAY = datetime.date(2020, 2, 29)
+MIDNIGHT = datetime.datetime(2020, 2, 29)
+ALIKE: dict[str, list[pa.Array]] = {
+    "31": [
+        *(pa.array([31], kind) for kind in (pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64())),
+        *(pa.array([text]) for text in ("31", "31.0", "+31", "3.1e1")),
+        pa.array([decimal.Decimal("31.00")]),
+        pa.array([31]).dictionary_encode(),
+    ],
+    "0.1": [pa.array([0.1]), pa.array([0.1], pa.float32()), pa.array(["0.1"]), pa.array([decimal.Decimal("0.10")])],
+    "-3e-20": [pa.array([-3e-20]), pa.array([-3e-20], pa.float32()), pa.array(["-3e-20"])],
+    "zero": [pa.array([0]), pa.array([-0.0]), pa.array(["-0.0"]), pa.array([False]), pa.array(["FALSE"])],
+    "beyond a float": [pa.array([2**53 + 1]), pa.array([str(2**53 + 1)]), pa.array([2**53 + 1], pa.uint64())],
+    "a nanosecond": [pa.array([1], pa.timestamp("ns")), pa.array(["1970-01-01 00:00:00.000000001"])],
+    "beyond 2**63": [pa.array([2**63], pa.uint64()), pa.array([2.0**63]), pa.array([str(2**63)])],
+    "beyond 2**64": [pa.array([1e30]), pa.array([str(10**30)]), pa.array(["1e30"])],
+    "2**62": [pa.array([2**62]), pa.array([2.0**62]), pa.array([str(2**62)]), pa.array([2**62], pa.uint64())],
+    "infinity": [pa.array([float("inf")]), pa.array(["inf"]), pa.array(["1e400"])],
+    "a leap day": [
+        *(pa.array([DAY], kind) for kind in (pa.date32(), pa.date64())),
+        *(pa.array([MIDNIGHT], pa.timestamp(unit, zone)) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC")),
+        *(pa.array([text]) for text in ("2020-02-29", "2020-02-29 00:00", "2020-02-29T00:00:00.000000000Z")),
+        pa.array(["2020-02-29T01:30:00+01:30"]),
+    ],
+    "before 1970": [
+        pa.array([-1_000_001], pa.timestamp("us")),
+        pa.array(["1969-12-31 23:59:58.999999"]),
+    ],
+    "missing": [
+        pa.nulls(1),
+        pa.array([float("nan")]),
+        pa.array([None], pa.int8()),
+        *(pa.array([text]) for text in MISSING_TEXT),
+    ],
+    "a word": [pa.array(["pear"]), pa.array(["pear"]).dictionary_encode(), pa.array(["pear"], pa.string_view())],
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_how_a_value_is_stored_does_not_matter(name: str) -> None:
+    hashes = {int(canonical(values)[0]) for values in ALIKE[name]}
+    assert len(hashes) == 1
+
+
+def test_values_that_are_not_alike_differ() -> None:
+    firsts = [int(canonical(values[0])[0]) for values in ALIKE.values()]
+    assert len(set(firsts)) == len(firsts)
+
+
+@pytest.mark.parametrize(
+    "text", ["2020-02-30", "2021-02-29", "1900-02-29", "2020-1-1", "12a", "--1", "1.2.3", "trueish"]
+)
+def test_what_only_looks_like_a_value_is_text(text: str) -> None:
+    alone, among = canonical(pa.array([text])), canonical(pa.array(["2020-02-28", text, "1"]))
+    assert alone[0] == among[1], "decided by the value alone"
+    assert among[1] not in (among[0], among[2])
+
+
+def test_single_precision_is_read_as_it_is_written() -> None:
+    rng = np.random.default_rng(3)
+    wide = np.concatenate([rng.normal(size=2000), 10 ** rng.uniform(-40, 38, 2000), 2.0 ** np.arange(-40, 40)])
+    values = pa.array(wide.astype(np.float32))
+    np.testing.assert_array_equal(canonical(values), canonical(values.cast(pa.string())))
+
+
+def test_the_same_rows_have_one_fingerprint_as_csv_parquet_and_frames(tmp_path: Path) -> None:
+    stays = hospital.stays(300)
+    objects = stays.to_pandas().astype(object)
+    # As an object, a float of 32 bits would be one of 64.
+    objects["creatinine"] = stays.column("creatinine").cast(pa.string()).to_pylist()
+    pq.write_table(stays, tmp_path / "rows.parquet")
+    pyarrow.csv.write_csv(stays, tmp_path / "rows.csv")
+    stays.to_pandas().to_csv(tmp_path / "pandas.csv", index=False)
+    sources = [stays, stays.to_pandas(), pl.from_arrow(stays)]
+    sources += [objects, *(tmp_path / name for name in ("rows.parquet", "rows.csv", "pandas.csv"))]
+    with Ledger() as ledger:
+        open_table(sources[0], budget=Budget(1.0), ledger=ledger, dataset="first")
+        for source in sources[1:]:
+            with pytest.raises(LedgerError, match="first"):
+                open_table(source, budget=Budget(1.0), ledger=ledger, dataset="second")
 
 
 def test_how_text_is_stored_does_not_matter() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 
 import threea
 from threea import hospital
+from threea.anonymize.ledger import Ledger
 from threea.errors import SchemaError
 from threea.table import dates
 from threea.table.cells import Bins, Categories
+from threea.table.from_types import widest
 from threea.table.schema import Column, Kind, Origin, Schema
 
 names = st.one_of(
@@ -34,7 +37,7 @@ moments = st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1,
 @st.composite
 def columns(draw: st.DrawFn, name: str) -> Column:
     """Draw any column that a schema admits."""
-    kind = draw(st.sampled_from(list(Kind)))
+    kind = draw(st.sampled_from([kind for kind in Kind if kind is not Kind.UNDECLARED]))
     nullable = draw(st.booleans())
     if kind in (Kind.BOOLEAN, Kind.ID):
         return Column(name=name, kind=kind, nullable=nullable)
@@ -61,7 +64,7 @@ def schemas(draw: st.DrawFn) -> Schema:
         tuple(found),
         target=draw(st.sampled_from([None, *targets])),
         confirmed=draw(st.booleans()),
-        origin=draw(st.sampled_from(list(Origin))),
+        origin=draw(st.sampled_from([Origin.OWNER, Origin.RELEASED])),
     )
 
 
@@ -94,7 +97,45 @@ def test_numbers_from_numpy_are_written_as_numbers() -> None:
 def test_a_discovered_schema_can_be_read_again() -> None:
     release = threea.synthesize(hospital.stays(2000), target="died", unit="patient_id", epsilon=50.0, rows=10)
     assert release.schema.origin is Origin.DISCOVERED
-    assert Schema.from_toml(release.schema.to_toml()) == release.schema
+    read = Schema.from_toml(release.schema_text("ab12"))
+    assert read.columns == release.schema.columns
+    assert (read.origin, read.source) == (Origin.RELEASED, "ab12")
+
+
+def test_only_discovery_calls_a_schema_discovered() -> None:
+    """A file's word for it is not believed: whoever paid for it, it was not the release at hand."""
+    discovered = Schema.from_toml("confirmed = true\norigin = 'discovered'\n" + AGE)
+    assert discovered.provenance == "taken from release unnamed, whose epsilon is not in this certificate"
+    named = Schema.from_toml("confirmed = true\norigin = 'discovered'\nrelease = 'ab12'\n" + AGE)
+    assert named.provenance.startswith("taken from release ab12, ")
+    again = Schema.from_toml(named.to_toml(release="ffff"))
+    assert again == named, "the release that found it, not the last one that used it"
+
+
+def test_the_certificate_says_that_another_release_paid(tmp_path: Path) -> None:
+    stays = hospital.stays(1000).select(["age", "ward", "died"])
+    threea.synthesize(stays, target="died", epsilon=50.0, rows=10).save(tmp_path / "first")
+    first = json.loads((tmp_path / "first" / "certificate.json").read_text())
+    assert first["schema_origin"] == "discovered"
+    taken = Schema.load(tmp_path / "first" / "schema.toml")
+    release = threea.synthesize(stays, schema=taken, epsilon=50.0, rows=10)
+    said = f"taken from release {first['synthetic_sha256']}, whose epsilon is not in this certificate"
+    assert release.certificate().schema_origin == said
+    release.save(tmp_path / "second")
+    assert "taken from another release" in (tmp_path / "second" / "report.html").read_text()
+
+
+def test_a_schema_in_memory_that_another_release_discovered_is_not_this_ones() -> None:
+    stays = hospital.stays(1000).select(["age", "ward", "died"])
+    found = threea.synthesize(stays, target="died", epsilon=50.0, rows=10).schema
+    release = threea.synthesize(stays, schema=found, epsilon=50.0, rows=10)
+    assert release.certificate().schema_origin.startswith("taken from release unnamed")
+
+
+def test_a_schema_of_types_alone_is_refused_before_anything_is_spent() -> None:
+    stays = hospital.stays(100).select(["age", "died"])
+    with Ledger() as ledger, pytest.raises(SchemaError, match=r"origin \(types\) describes no table"):
+        threea.synthesize(stays, schema=widest(stays.schema, "died", None), epsilon=1.0, ledger=ledger)
 
 
 def test_load_reads_a_file(tmp_path: Path) -> None:
@@ -136,9 +177,12 @@ AGE = '[column.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
         ("column = 5", "schema has no [column.NAME] sections"),
         ("[column]", "schema has no [column.NAME] sections"),
         ("[[column]]\nkind = 'id'", "schema has no [column.NAME] sections"),
-        ("colour = 1\n" + AGE, "schema has unknown keys (colour); known are target, confirmed, origin, column"),
-        ("origin = 'heaven'\n" + AGE, "schema's origin (heaven) must be one of owner, types, discovered"),
-        ("origin = [1]\n" + AGE, "schema's origin ([1]) must be one of"),
+        ("colour = 1\n" + AGE, "schema has unknown keys (colour); known are target, confirmed, origin, release"),
+        ("origin = 'heaven'\n" + AGE, "schema's origin (heaven) must be owner, discovered or released"),
+        ("origin = [1]\n" + AGE, "schema's origin ([1]) must be owner, discovered or released"),
+        ("origin = 'types'\n" + AGE, "schema's origin (types) describes no table; leave the schema out"),
+        ("origin = 'discovered'\nrelease = 7.5\n" + AGE, "schema's release (7.5) must be the synthetic_sha256"),
+        ("origin = 'released'\nrelease = 'mine'\n" + AGE, "schema's release (mine) must be the synthetic_sha256"),
         ("target = 'income'\n" + AGE, "target (income) is not a column; columns are: age"),
         ("target = 5\n" + AGE, "target (5) is not a column"),
         ("target = ['age']\n" + AGE, "target (['age']) is not a column"),

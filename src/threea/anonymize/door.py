@@ -8,7 +8,7 @@ indexing, no values, no repr of data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -29,8 +29,10 @@ from threea.anonymize.sampled import SampledTable
 from threea.anonymize.selection import SCORE_STEP, QualityScores, Values, threshold
 from threea.anonymize.spending import Unit
 from threea.backends import RowBackend
+from threea.backends.frames import Frame
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
+from threea.table.layout import released
 from threea.table.schema import Chunk, Schema
 
 
@@ -73,8 +75,8 @@ class PrivateTable:
 
     @property
     def layout(self) -> pa.Schema:
-        """Names, order and types of its columns."""
-        return self._interior.backend.layout
+        """Names, order and types that a release's columns have, by the schema and by declared types alone."""
+        return released(self.schema, self._interior.backend.layout)
 
     @property
     def budget(self) -> Budget:
@@ -92,7 +94,7 @@ class PrivateTable:
         return self._interior.accept_unproven
 
     @property
-    def restore(self) -> Callable[[pa.Table], Any]:
+    def restore(self) -> Frame:
         """What turns a synthetic table into the kind of table that came in."""
         return self._interior.restore
 

@@ -25,6 +25,7 @@ from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.anonymize.spending import Spending, Unit
 from threea.backends import Backend, RowBackend
 from threea.backends.base import no_rows
+from threea.backends.frames import Frame
 from threea.backends.hashing import row_hashes
 from threea.errors import SettingError
 from threea.table import codec
@@ -59,7 +60,7 @@ class Interior:
     unit: Unit
     key: bytes
     accept_unproven: bool
-    restore: Callable[[pa.Table], Any]
+    restore: Frame
     cache: Cache = field(default_factory=Cache)
 
     def described(self, schema: Schema) -> Interior:

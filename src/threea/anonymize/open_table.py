@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -19,6 +19,7 @@ from threea.anonymize.ledger import Ledger, open_ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.spending import Spending, Unit
 from threea.backends import Backend, RowBackend, open_backend
+from threea.backends.frames import Frame
 from threea.backends.hashing import mixed, row_hashes
 from threea.backends.units import UnitBackend
 from threea.budget import Budget
@@ -27,8 +28,9 @@ from threea.table import codec
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.from_types import widest
-from threea.table.schema import Kind, Schema
+from threea.table.schema import Kind, Origin, Schema
 from threea.table.target_kind import with_target_kind
+from threea.table.writing import rehearse
 
 _EVERY_ROW = Unit()
 
@@ -55,8 +57,8 @@ def open_table(
     Args:
         data: A path to CSV or Parquet (a file or a folder), a pandas, polars or Arrow table, or an engine that sums.
         budget: What all answers together may cost.
-        schema: The table's public description, confirmed by its owner. Without one, names and types are taken as
-            public and the rest is found through the door.
+        schema: The table's public description, confirmed by its owner. Without one, names and declared types are
+            taken as public and the rest is found through the door.
         target: The column that models will learn to predict; the schema's by default.
         target_kind: Without a schema, whether the target is a ``class`` or a ``number``; for whole numbers, noisy
             counts decide by default.
@@ -71,7 +73,7 @@ def open_table(
         noise: For tests only: a release with noise that is not secure is stamped `guarantee: none`.
 
     Raises:
-        InputError: The data cannot be read, or has no rows or no target values.
+        InputError: The data cannot be read or could not be written, or has no rows or no target values.
         SchemaError: The schema is not confirmed, or does not fit.
         LedgerError: The ledger cannot be used.
         BudgetRefused: Later, when a plan exceeds the budget or the cap.
@@ -118,10 +120,11 @@ def open_interior(
     noise: Noise | None = None,
 ) -> Interior:
     """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
-    backend, restore = (data, lambda table: table) if _only_sums(data) else open_backend(data, schema, dialect=dialect)
+    backend, restore = (data, Frame()) if _only_sums(data) else open_backend(data, dialect)
     described = _described(backend.layout, schema, target, unit.column, target_kind)
     if not described.modelled:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
+    rehearse(described, backend.layout, restore)
     # Whatever the noise needs is loaded before anything is charged.
     drawn = SecureNoise() if noise is None else noise
     book = _book(ledger, cap, new_ledger)
@@ -166,6 +169,11 @@ def _described(
             raise SettingError(not_a_column(role, name, layout.names))
     if schema is None:
         return with_target_kind(widest(layout, target, unit), target_kind)
+    if schema.origin is Origin.TYPES:
+        raise SchemaError("schema's origin (types) describes no table; leave the schema out, and it is found anew")
+    if schema.origin is Origin.DISCOVERED:
+        # Another release has paid for it, not this one.
+        schema = replace(schema, origin=Origin.RELEASED)
     if target_kind is not None:
         raise SettingError(f"target kind ({target_kind}) is the schema's to say; change the target's kind in it")
     if not schema.confirmed:
@@ -175,7 +183,7 @@ def _described(
     if unit is not None and schema[unit].kind is not Kind.ID:
         raise SchemaError(f"column {unit}: the unit must be of kind id, not {schema[unit].kind}; correct the schema")
     fitted = codec.fit(schema, layout)
-    return fitted if target is None else Schema(fitted.columns, target=target, origin=fitted.origin)
+    return fitted if target is None else replace(fitted, target=target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +213,7 @@ class _Marks:
     secret: bytes
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        hashes = row_hashes(batch, self.secret)
+        hashes = row_hashes(batch, self.secret, canonical=True)
         return np.array([hashes.sum(), mixed(~hashes).sum()], np.uint64).view(np.int64)
 
 

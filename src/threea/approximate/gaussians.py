@@ -24,11 +24,12 @@ from threea.anonymize.vectors import BASIS_BITS, Frame, Lengths, Moment, Vectors
 from threea.approximate.column_shape import ColumnShape
 from threea.approximate.covariance_denoising import covariances, denoised, second_moment, shrunk_means, smooth
 from threea.approximate.denoise import draw, proportions
+from threea.approximate.histograms import HistogramModel
 from threea.approximate.label_counts import existing
 from threea.errors import SettingError
 from threea.model_summary import Histogram
 from threea.table.cells import Cells
-from threea.table.schema import Chunk, Schema
+from threea.table.schema import Chunk, Kind, Schema
 
 Floats = NDArray[np.float64]
 
@@ -76,12 +77,15 @@ class ClassGaussians:
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Ask in six looks; means and second moments take most."""
-        if not any(column.kind.numeric for column in schema.features):
+        undeclared = any(column.kind is Kind.UNDECLARED for column in schema.features)
+        if undeclared and self.image:
+            raise SettingError("image needs to know which columns are numbers; give a schema, or a Parquet file")
+        if not undeclared and not any(column.kind.numeric for column in schema.features):
             raise SettingError("Gaussians need at least one numeric column beside the target; use another recipe")
         self._grid(schema)
         return tuple(Step(name=name, weight=weight) for name, weight in SHARES.items())
 
-    def fit(self, table: PrivateTable, plan: Plan) -> GaussianModel:
+    def fit(self, table: PrivateTable, plan: Plan) -> GaussianModel | HistogramModel:
         """Count, then measure lengths, power, means and second moments, each in one pass over the rows."""
         schema = table.schema
         label = schema[schema.target].cells(self.bins) if schema.target else None
@@ -92,6 +96,9 @@ class ClassGaussians:
         given = (label,) if label else ()
         counted = (*(Marginal((cells,)) for cells in numbers), *(Marginal((*given, cells)) for cells in others))
         answer = table.measure(Stack(counted), plan[HISTOGRAMS])
+        if not numbers:
+            # Found out after the plan was made: what remains of a Gaussian without numbers are the histograms.
+            return HistogramModel.of(label, others, answer)
         rows = float(sizes.sum())
         columns = tuple(ColumnShape.of(cells, part, rows) for cells, part in zip(numbers, answer.parts, strict=False))
         frame = Frame(

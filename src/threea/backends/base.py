@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from threea.errors import InputError
+from threea.table import codec
 
 BATCH_ROWS = 1 << 16
 MAX_ROWS = 1 << 32
@@ -21,7 +22,7 @@ MAX_ROWS = 1 << 32
 
 def no_rows(layout: pa.Schema) -> pa.RecordBatch:
     """Return a batch with these columns and nothing in them."""
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in layout], schema=layout)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in layout], schema=layout)
 
 
 RowSum = Callable[[pa.RecordBatch], NDArray[np.int64]]
@@ -32,7 +33,7 @@ class Backend(Protocol):
 
     @property
     def layout(self) -> pa.Schema:
-        """Names, order and types of the columns: all that is public about the table."""
+        """Names, order and declared types of the columns: all that is public about the table."""
         ...
 
     def sum(self, function: RowSum, columns: Sequence[str]) -> NDArray[np.int64]:
@@ -64,18 +65,14 @@ class RowBackend(ABC):
         return function(no_rows(self.layout)) if total is None else total
 
     def table(self) -> pa.Table:
-        """Return all rows, with the layout's types where they were read as text."""
-        rows = pa.Table.from_batches(list(self.batches(self.layout.names)) or [no_rows(self.layout)])
-        return pa.table([_typed(rows.column(field.name), field.type) for field in self.layout], names=rows.column_names)
+        """Return all rows as they are read: how one is read depends on no other."""
+        return pa.Table.from_batches(list(self.batches(self.layout.names)) or [no_rows(self.layout)])
 
     def count_values(self, column: str) -> Counter[str]:
         """Return how many rows hold each value, as text."""
         counts: Counter[str] = Counter()
         for batch in self.batches([column]):
-            values = batch.column(column)
-            if pa.types.is_dictionary(values.type):
-                values = values.cast(values.type.value_type)
-            found = pc.value_counts(values.cast(pa.string()).drop_null())
+            found = pc.value_counts(codec.as_text(batch.column(column)).drop_null())
             counts.update(dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True)))
         return counts
 
@@ -85,15 +82,3 @@ class RowBackend(ABC):
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: rows leave by the door only."""
         raise TypeError("a backend cannot be copied or pickled; open the table again where you need it")
-
-
-def _typed(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Return text as another type, or as it is where a value does not parse."""
-    if not pa.types.is_string(values.type):
-        return values
-    if pa.types.is_null(kind):
-        return pa.chunked_array([pa.nulls(len(values))])
-    try:
-        return values.cast(kind)
-    except pa.ArrowInvalid:
-        return values

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from threea.backends.base import BATCH_ROWS, RowBackend
 from threea.backends.dialect import NOT_UTF8, Dialect, header, standard
 from threea.errors import InputError
-from threea.table.schema import Kind
-
-MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
-"""What counts as missing in a CSV file."""
+from threea.table.layout import declared, undeclared
+from threea.table.patterns import MISSING_TEXT
 
 
 class ParquetBackend(RowBackend):
@@ -35,10 +32,10 @@ class ParquetBackend(RowBackend):
         if path.is_dir() and not self._dataset.files:
             raise InputError(f"{path} holds no Parquet file; name a file or a folder of them")
         self._path = path
-        self.layout = self._dataset.schema.remove_metadata()
+        self.layout = declared(self._dataset.schema)
         _reading(path, "Parquet", lambda: self.layout.names)
         for fragment in self._dataset.get_fragments():
-            part = _reading(path, "Parquet", lambda fragment=fragment: fragment.physical_schema.remove_metadata())
+            part = _reading(path, "Parquet", lambda fragment=fragment: declared(fragment.physical_schema))
             if not part.equals(self.layout):
                 raise InputError(f"{path} holds files with different columns or types; give files of one table")
 
@@ -72,30 +69,19 @@ class CsvBackend(RowBackend):
 
     Args:
         path: The file, possibly compressed (.gz).
-        kinds: What the columns hold, if that is known. Otherwise their types are found by reading the file once.
         dialect: How it is written; what it does not say is found in the header line.
 
     Raises:
         InputError: It cannot be read as CSV.
     """
 
-    def __init__(self, path: Path, kinds: Mapping[str, Kind] | None = None, dialect: Dialect | None = None) -> None:
+    def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
         self._path = path
         self._names: list[str]
         self.dialect: Dialect
         self._names, self.dialect = _reading(path, "CSV", lambda: header(path, dialect))
-        if kinds is not None:
-            # Not read from the rows: one odd value must not change a released type.
-            types = {name: _TYPES.get(kinds[name], _TYPES["text"])[1] for name in self._names if name in kinds}
-            self.layout = pa.schema([(name, types.get(name, pa.string())) for name in self._names])
-        elif len(set(self._names)) == len(self._names):
-            candidates = {name: list(_TYPES) for name in self._names}
-            for batch in self.batches(self._names):
-                for name in self._names:
-                    candidates[name] = [kind for kind in candidates[name] if _matches(batch.column(name), kind)]
-            self.layout = pa.schema([(name, _TYPES[kinds[0]][1]) for name, kinds in candidates.items()])
-        else:
-            self.layout = pa.schema([(name, pa.string()) for name in self._names])
+        # CSV declares no types, and none are read off the rows: what the text means is the schema's to say.
+        self.layout = pa.schema([undeclared(name) for name in self._names])
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows as text; what the text means is the schema's to say."""
@@ -118,34 +104,6 @@ class CsvBackend(RowBackend):
         with _reading(self._path, "CSV", opened) as reader:
             while (batch := _reading(self._path, "CSV", lambda: next(reader, None))) is not None:
                 yield standard(batch, self.dialect)
-
-
-_TYPES: dict[str, tuple[str, pa.DataType]] = {
-    "nothing": (r"^$", pa.null()),
-    "boolean": (r"^(?i:true|false)$", pa.bool_()),
-    # A leading zero makes it a code, such as a postal one, which as a number would lose it.
-    "integer": (r"^-?(0|[1-9]\d{0,17})$", pa.int64()),
-    "real": (r"^-?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$|^-?(?i:inf)$", pa.float64()),
-    "date": (r"^\d{4}-[01]\d-[0-3]\d$", pa.date32()),
-    "datetime": (r"^\d{4}-[01]\d-[0-3]\d[T ][0-2]\d:[0-5]\d(:[0-6]\d(\.\d{1,6})?)?$", pa.timestamp("us")),
-    "text": ("", pa.string()),
-}
-
-
-def _matches(values: pa.Array, kind: str) -> bool:
-    if kind == "text":
-        return True
-    if kind == "nothing":
-        return bool(values.null_count == len(values))
-    pattern, type_ = _TYPES[kind]
-    if not pc.all(pc.match_substring_regex(values, pattern), min_count=0).as_py():
-        return False
-    try:
-        # The 31st of February looks like a date, too.
-        values.cast(type_)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _reading(path: Path, kind: str, read: Any) -> Any:

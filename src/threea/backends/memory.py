@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from threea.backends.base import BATCH_ROWS, RowBackend
+from threea.table.layout import declared
 
 
 class MemoryBackend(RowBackend):
@@ -14,14 +15,14 @@ class MemoryBackend(RowBackend):
 
     Args:
         table: The rows.
-        layout: Names, order and types to give the synthetic table; the table's own by default.
+        layout: Names, order and types of the columns as declared; the table's own by default.
     """
 
     __slots__ = ("_table",)
 
     def __init__(self, table: pa.Table, layout: pa.Schema | None = None) -> None:
         self._table = table
-        self.layout = (layout or table.schema).remove_metadata()
+        self.layout = declared(layout or table.schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield slices of the table."""

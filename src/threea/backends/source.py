@@ -3,59 +3,57 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from threea.backends import frames, objects
 from threea.backends.base import RowBackend
 from threea.backends.dialect import Dialect
 from threea.backends.files import CsvBackend, ParquetBackend, without_views
+from threea.backends.frames import Frame
 from threea.backends.memory import MemoryBackend
 from threea.errors import InputError, SettingError
 from threea.table.column_names import repeated_names
 from threea.table.dialect import said
-from threea.table.schema import Schema
-
-Restore = Callable[[pa.Table], Any]
-"""Turns an Arrow table into the kind of table that came in."""
+from threea.table.layout import undeclared
 
 
-def open_backend(data: Any, schema: Schema | None = None, dialect: Dialect | None = None) -> tuple[RowBackend, Restore]:
+def open_backend(data: Any, dialect: Dialect | None = None) -> tuple[RowBackend, Frame]:
     """Open a table.
 
     Args:
         data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
-        schema: Its public description, if there is one: it says what the text in a CSV file means.
         dialect: How a CSV file is written; what it does not say is found in the header line.
+
+    Returns:
+        The rows, and what a release needs to know to be handed back as such a table.
 
     Raises:
         InputError: It is none of these, cannot be read, or repeats a column's name.
         SettingError: A dialect was given for something else than a CSV file.
     """
-    backend, restore = _opened(data, schema, dialect)
+    backend, frame = _opened(data, dialect)
     if said(dialect) and not isinstance(backend, CsvBackend):
         raise SettingError(f"{said(dialect)}: these describe CSV files, and the data is no CSV file; leave them out")
-    # Notes that a file or frame carries about its columns may tell of its rows.
-    backend.layout = pa.schema([field.remove_metadata() for field in backend.layout])
     names = backend.layout.names
     if len(set(names)) != len(names):
         raise InputError(f"columns {repeated_names(names)} appear more than once; rename them")
     if len(names) < 2:
         remedy = "; if commas do not separate its values, see --separator" if isinstance(backend, CsvBackend) else ""
         raise InputError(f"the table has {len(names)} column; at least 2 are needed, a feature and a target{remedy}")
-    return backend, restore
+    return backend, frame
 
 
-def _opened(data: Any, schema: Schema | None, dialect: Dialect | None) -> tuple[RowBackend, Restore]:
+def _opened(data: Any, dialect: Dialect | None) -> tuple[RowBackend, Frame]:
     if isinstance(data, str | PathLike):
-        return _open_path(_readable(data), schema, dialect), lambda table: table
+        return _open_path(_readable(data), dialect), Frame()
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
-        return MemoryBackend(without_views(_valid(data)), data.schema), lambda table: table
+        return MemoryBackend(without_views(_valid(data)), data.schema), Frame()
     module = type(data).__module__.split(".")[0]
     if module == "pandas" and type(data).__name__ == "DataFrame":
         return _open_pandas(data)
@@ -93,57 +91,41 @@ def _readable(data: str | PathLike[str]) -> Path:
     return path
 
 
-def _open_path(path: Path, schema: Schema | None, dialect: Dialect | None) -> RowBackend:
+def _open_path(path: Path, dialect: Dialect | None) -> RowBackend:
     if path.is_dir():
         return ParquetBackend(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return ParquetBackend(path)
     if {".csv", ".tsv"} & set(suffixes[-2:]):
-        kinds = None if schema is None else {column.name: column.kind for column in schema.columns}
-        return CsvBackend(path, kinds, dialect)
+        return CsvBackend(path, dialect)
     raise InputError(f"{path} must end in .csv, .csv.gz, .tsv, .parquet or .pq, or be a folder of Parquet files")
 
 
-def _open_pandas(frame: Any) -> tuple[RowBackend, Restore]:
-    pandas = sys.modules["pandas"]
+def _open_pandas(frame: Any) -> tuple[RowBackend, Frame]:
     labels = list(frame.columns)
     names = [str(label) for label in labels]
     if len(set(names)) != len(names):
-        return MemoryBackend(pa.table([pa.nulls(0)] * len(names), names=names)), lambda table: table
-    arrays = [_pandas_array(frame[label], name) for name, label in zip(names, labels, strict=True)]
-    fields = [
-        _pandas_field(name, array, frame[label]) for name, array, label in zip(names, arrays, labels, strict=True)
-    ]
-    columns, dtypes = frame.columns, dict(zip(labels, frame.dtypes, strict=True))
-
-    def restore(table: pa.Table) -> Any:
-        out = table.to_pandas(date_as_object=True)
-        out.columns = columns
-        listed = {label for label in labels if isinstance(dtypes[label], pandas.CategoricalDtype)}
-        changed = {
-            label: dtypes[label] for label in labels if label not in listed and out[label].dtype != dtypes[label]
-        }
-        return out.astype(changed | {label: _categories(out[label].dtype, dtypes[label]) for label in listed})
-
-    return MemoryBackend(pa.Table.from_arrays(arrays, names=names), pa.schema(fields)), restore
+        return MemoryBackend(pa.table([pa.nulls(0)] * len(names), names=names)), Frame()
+    series = dict(zip(names, (frame[label] for label in labels), strict=True))
+    arrays = [_pandas_array(column, name) for name, column in series.items()]
+    fields = [_pandas_field(name, array.type, series[name].dtype) for name, array in zip(names, arrays, strict=True)]
+    kept = Frame("pandas", tuple(labels), {name: _dtype_name(column.dtype) for name, column in series.items()})
+    return MemoryBackend(pa.Table.from_arrays(arrays, names=names), pa.schema(fields)), kept
 
 
-def _pandas_field(name: str, array: pa.Array, series: Any) -> pa.Field:
+def _pandas_field(name: str, kind: pa.DataType, dtype: Any) -> pa.Field:
+    if _dtype_name(dtype) == frames.OBJECT:
+        return undeclared(name)
     # NumPy's integers and booleans cannot be missing.
-    nullable = not (_is_numpy(series.dtype) and series.dtype.kind in "iub")
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        # The width of the codes would tell how many categories there are.
-        kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
-    return pa.field(name, kind, nullable=nullable)
+    return pa.field(name, kind, nullable=not (_is_numpy(dtype) and dtype.kind in "iub"))
 
 
-def _categories(found: Any, wanted: Any) -> Any:
-    """Return the categories that are in the synthetic table, in the order the private one's type gives them."""
-    known = [category for category in wanted.categories if category in found.categories]
-    other = [category for category in found.categories if category not in wanted.categories]
-    return type(wanted)([*known, *other], ordered=wanted.ordered)
+def _dtype_name(dtype: Any) -> str:
+    """Name a dtype by what it declares, without a category."""
+    name = type(dtype).__name__
+    known = {"CategoricalDtype": frames.CATEGORY, "ArrowDtype": frames.ARROW_DTYPE}
+    return known.get(name, str(dtype))
 
 
 def _is_numpy(dtype: Any) -> bool:
@@ -151,26 +133,30 @@ def _is_numpy(dtype: Any) -> bool:
 
 
 def _pandas_array(series: Any, name: str) -> pa.Array:
+    if _dtype_name(series.dtype) == frames.OBJECT:
+        return objects.as_text(series, name)
+    if _dtype_name(series.dtype) == frames.CATEGORY and str(series.cat.categories.dtype) == frames.OBJECT:
+        codes = series.cat.codes.to_numpy().astype("int32")
+        return pa.DictionaryArray.from_arrays(
+            pa.array(codes, mask=codes < 0), objects.as_text(series.cat.categories, name)
+        )
     problem = False
     try:
-        array = pa.Array.from_pandas(series)
+        # From no rows: what these would make of it, their values may have a say in.
+        kind = pa.Array.from_pandas(series.iloc[:0]).type
+        array = pa.Array.from_pandas(series).cast(kind)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         problem = True
     if problem:
         # Arrow's message would quote a value.
-        raise InputError(f"column {name} mixes types, or has one ({series.dtype}) that is not supported; convert it")
+        raise InputError(f"column {name} has a dtype ({series.dtype.name}) that is not supported; convert it")
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _open_polars(frame: Any) -> tuple[RowBackend, Restore]:
-    polars = sys.modules["polars"]
-    schema = dict(frame.schema)
-
-    def restore(table: pa.Table) -> Any:
-        # An Enum has no room for "other", which becomes missing.
-        return polars.from_arrow(table).cast(schema, strict=False)
-
-    return MemoryBackend(pa.table({name: _polars_array(frame[name]) for name in frame.columns})), restore
+def _open_polars(frame: Any) -> tuple[RowBackend, Frame]:
+    arrays = {name: _polars_array(frame[name]) for name in frame.columns}
+    enums = {name: frames.ENUM for name, dtype in frame.schema.items() if type(dtype).__name__ == "Enum"}
+    return MemoryBackend(pa.table(arrays)), Frame("polars", dtypes=enums)
 
 
 def _polars_array(series: Any) -> pa.Array:

@@ -1,66 +1,109 @@
-"""A schema from names and types alone: bounds and categories found through the door, out of the same budget."""
+"""A schema from names and declared types: kinds, bounds, categories found through the door, out of the same budget."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.events import PartitionSelection
+from threea.anonymize.events import Gaussian, PartitionSelection
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Marginal, Stack
 from threea.anonymize.selection import Values
+from threea.describe import class_target
+from threea.describe.class_target import class_column
 from threea.table import dates
 from threea.table.cells import Bins
-from threea.table.schema import Column, Kind, Origin, Schema
+from threea.table.from_types import of_kind
+from threea.table.patterns import settled
+from threea.table.schema import LOOKS, Column, Kind, Origin, Schema
 
 SHARE = 0.15
 """Share of the budget that discovery takes."""
+KINDS, CATEGORIES, RANGES = "discover kinds", "discover categories", "discover ranges"
 _BINS = 32
 _MOST_CATEGORIES = 1000
 
 
 def steps(schema: Schema) -> tuple[Step, ...]:
-    """Return what discovery asks of a table: nothing if its schema is known."""
+    """Return what discovery asks of a table: nothing if its schema is known.
+
+    Where kinds are to be found, nobody knows yet which of the other questions there will be columns for. Both are
+    planned; one that no column needs is not asked, and not charged.
+    """
     if schema.origin is not Origin.TYPES:
         return ()
-    text, numeric = _text(schema), _numeric(schema)
-    share = SHARE / (bool(text) + bool(numeric) or 1)
-    categories = Step(name="discover categories", weight=share, kind=PartitionSelection)
-    ranges = Step(name="discover ranges", weight=share)
-    return (*((categories,) if text else ()), *((ranges,) if numeric else ()))
+    undeclared, text, numeric = bool(_undeclared(schema)), bool(_text(schema)), bool(_numeric(schema))
+    wanted = {
+        KINDS: (undeclared, Gaussian),
+        CATEGORIES: (text or undeclared, PartitionSelection),
+        RANGES: (numeric or undeclared, Gaussian),
+    }
+    asked = [(name, kind) for name, (needed, kind) in wanted.items() if needed]
+    found = (Step(name=name, weight=SHARE / len(asked), kind=kind) for name, kind in asked)
+    return (*found, *class_target.steps(schema))
 
 
 def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
-    """Find bounds and categories, and return the table described by them.
+    """Find kinds, bounds and categories, and return the table described by them.
 
     Guarantees:
         - Nothing is read but through `measure`; only values shared by enough rows become categories.
+        - A column that declares no type, as in a CSV file, gets its kind from noisy counts of what its values look
+          like. One value more or less moves two of these counts by one.
 
     Cost:
-        A `PartitionSelection` event for the text columns, a `Gaussian` one for the numbers and dates.
+        A `Gaussian` event for the kinds of undeclared columns, one for whether a target of whole numbers is a class, a
+        `PartitionSelection` event for the text columns, a `Gaussian` one for the numbers and dates. What no column
+        needs is not charged.
     """
+    table = _with_kinds(table, plan)
+    target = class_column(table, plan)
+    if target is not None:
+        table = table.described(_replaced(table.schema, {target.name: target}))
     found: dict[str, Column] = {}
     text, numeric = _text(table.schema), _numeric(table.schema)
     if text:
-        shown = table.measure(Values(tuple(column.name for column in text)), plan["discover categories"])
+        shown = table.measure(Values(tuple(column.name for column in text)), plan[CATEGORIES])
         for column in text:
             often = sorted(shown[column.name], key=lambda value: -shown[column.name][value])[:_MOST_CATEGORIES]
             found[column.name] = replace(column, categories=tuple(sorted(often)))
     if numeric:
         grids = [_grid(column) for column in numeric]
-        answer = table.measure(Stack(tuple(Marginal((grid,)) for grid in grids)), plan["discover ranges"])
+        answer = table.measure(Stack(tuple(Marginal((grid,)) for grid in grids)), plan[RANGES])
         for column, grid, part in zip(numeric, grids, answer.parts, strict=True):
             found[column.name] = _bounded(column, grid, part)
-    columns = tuple(found.get(column.name, column) for column in table.schema.columns)
-    return table.described(replace(table.schema, columns=columns, origin=Origin.DISCOVERED))
+    return table.described(replace(_replaced(table.schema, found), origin=Origin.DISCOVERED))
+
+
+def _with_kinds(table: PrivateTable, plan: Plan) -> PrivateTable:
+    """Count what the values of undeclared columns look like, and describe each by the kind that most of them have."""
+    undeclared = _undeclared(table.schema)
+    if not undeclared:
+        return table
+    looks = Stack(tuple(Marginal((column.cells(bins=1),)) for column in undeclared))
+    answer = table.measure(looks, plan[KINDS])
+    found = {
+        column.name: of_kind(column.name, settled(part.value[: len(LOOKS)], part.stddev))
+        for column, part in zip(undeclared, answer.parts, strict=True)
+    }
+    return table.described(_replaced(table.schema, found))
+
+
+def _replaced(schema: Schema, found: Mapping[str, Column]) -> Schema:
+    return replace(schema, columns=tuple(found.get(column.name, column) for column in schema.columns))
+
+
+def _undeclared(schema: Schema) -> list[Column]:
+    return [column for column in schema.modelled if column.kind is Kind.UNDECLARED]
 
 
 def _text(schema: Schema) -> list[Column]:
-    return [column for column in schema.modelled if column.kind is Kind.CATEGORICAL]
+    return [column for column in schema.modelled if column.kind is Kind.CATEGORICAL and not column.categories]
 
 
 def _numeric(schema: Schema) -> list[Column]:

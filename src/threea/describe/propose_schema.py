@@ -15,14 +15,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from threea.backends import open_backend
+import numpy as np
+
+from threea.backends import RowBackend, open_backend
 from threea.describe.seen_column import SeenColumn
 from threea.errors import InputError, SettingError
 from threea.table import dates
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
-from threea.table.from_types import widest
-from threea.table.schema import Column, Schema
+from threea.table.from_types import of_kind, widest
+from threea.table.patterns import looks, settled
+from threea.table.schema import LOOKS, Column, Kind, Schema
 
 HEADER = """\
 # A DRAFT. It holds values read from the private rows: keep it private until it is confirmed.
@@ -64,15 +67,27 @@ def draft(
         if name is not None and name not in backend.layout.names:
             raise SettingError(not_a_column(role, name, backend.layout.names))
     described = widest(backend.layout, target, unit)
-    seen = [SeenColumn(_anywhere(column), is_target=column.name == target) for column in described.columns]
+    columns = _with_kinds(backend, described.columns)
+    seen = [SeenColumn(_anywhere(column), is_target=column.name == target) for column in columns]
     for batch in backend.batches(backend.layout.names):
         for column in seen:
             column.look(batch.column(column.column.name))
     if not seen[0].rows:
         raise InputError("the table has no rows; there is nothing to describe")
     proposed = [column.propose() for column in seen]
-    columns = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
-    return Schema(columns, target=target, confirmed=False), {column.name: note for column, note in proposed}
+    marked = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
+    return Schema(marked, target=target, confirmed=False), {column.name: note for column, note in proposed}
+
+
+def _with_kinds(backend: RowBackend, columns: tuple[Column, ...]) -> list[Column]:
+    """Read what the values of columns look like that declare no type, and describe each by its kind."""
+    undeclared = [column.name for column in columns if column.kind is Kind.UNDECLARED]
+    counts = {name: np.zeros(len(LOOKS)) for name in undeclared}
+    for batch in backend.batches(undeclared) if undeclared else ():
+        for name in undeclared:
+            found = looks(batch.column(name))
+            counts[name] += np.bincount(found[found >= 0], minlength=len(LOOKS))
+    return [of_kind(c.name, settled(counts[c.name])) if c.name in counts else c for c in columns]
 
 
 def to_toml(schema: Schema, notes: Mapping[str, str]) -> str:

@@ -101,8 +101,8 @@ class SeenColumn:
 
     def _count(self, values: pa.Array) -> int:
         """Count the values as text; return how many are missing."""
-        text = values.cast(values.type.value_type if pa.types.is_dictionary(values.type) else pa.string())
-        found = pc.value_counts(text.cast(pa.string()).drop_null())
+        text = codec.as_text(values)
+        found = pc.value_counts(text.drop_null())
         counts = dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
         if len(self.words) > _MOST_COUNTED:
             counts = {word: count for word, count in counts.items() if word in self.words}

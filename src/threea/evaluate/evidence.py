@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from threea.backends import open_backend
 from threea.backends.hashing import row_hashes
 from threea.errors import InputError, SettingError
-from threea.publish import FORMATS
 from threea.table import codec
 from threea.table.dialect import Dialect
+from threea.table.layout import released, undeclared
 from threea.table.schema import OTHER, Column, Kind, Schema
+from threea.table.writing import FORMATS
 
 Vector = NDArray[np.float64]
 
@@ -61,8 +62,9 @@ class Evidence:
         """
         folder = Path(release)
         certificate = _certificate(folder)
-        synthetic = _synthetic(folder, certificate, dialect)
+        read = _synthetic(folder, certificate, dialect)
         schema = _schema(folder, certificate)
+        synthetic = _typed(read, schema)
         real = {
             "train": _real(train, "train", schema, dialect),
             "holdout": _real(holdout, "holdout", schema, dialect),
@@ -144,7 +146,20 @@ def _real(data: Any, role: str, schema: Schema, dialect: Dialect | None) -> pa.T
         raise InputError(f"{role} lacks columns ({', '.join(missing)}) of the release; give the table it was made from")
     if not table.num_rows:
         raise InputError(f"{role} has no rows; give real rows")
-    return table.select([column.name for column in schema.columns])
+    return _typed(table.select([column.name for column in schema.columns]), schema)
+
+
+def _typed(table: pa.Table, schema: Schema) -> pa.Table:
+    """Return columns that were read as text with the types of their kinds, those as they are that do not parse."""
+    wanted = released(schema, pa.schema([undeclared(name) for name in table.column_names]))
+    return pa.table([_cast(table[field.name], field.type) for field in wanted], names=table.column_names)
+
+
+def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    try:
+        return values.cast(kind) if pa.types.is_string(values.type) else values
+    except pa.ArrowInvalid:
+        return values
 
 
 def _overlap(train: pa.Table, holdout: pa.Table, schema: Schema) -> float:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from threea.framework import Approximation, Recipe
 from threea.recipes.gaussians import Gaussians
 from threea.recipes.labeltree import LabelTree
-from threea.table.schema import Schema
+from threea.table.schema import Kind, Schema
 
 WIDE = 200
 """From so many numeric features on, a tree of pairs is too slow and too thin, and Gaussians do better."""
@@ -28,7 +28,8 @@ class Auto(Recipe):
 
     def chosen(self, schema: Schema) -> tuple[Recipe, str]:
         """Return the recipe for tables of this schema, and why it."""
-        numeric = sum(column.kind.numeric for column in schema.features)
+        # A column whose type nothing declares is most likely a number where so many stand side by side.
+        numeric = sum(column.kind.numeric or column.kind is Kind.UNDECLARED for column in schema.features)
         if numeric >= WIDE:
             return Gaussians(), f"{numeric} numeric columns; from {WIDE} on, Gaussians do better than a tree"
         return LabelTree(), f"{numeric} numeric columns; below {WIDE}, a tree and a teacher do best"

@@ -16,7 +16,7 @@ from threea.report.charts import Picture, picture
 from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
 from threea.table import codec
-from threea.table.schema import Kind, Origin
+from threea.table.schema import Kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +86,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         meaning=words.meaning(certificate),
         guess=words.best_guess(certificate.epsilon, certificate.delta),
         caveats=words.caveats(certificate),
-        origin=words.ORIGINS[Origin(certificate.schema_origin)][0],
+        origin=words.origin(certificate)[0],
     )
 
 

@@ -253,17 +253,28 @@ ORIGINS = {
     Origin.DISCOVERED: (
         "Ranges and categories were found in the private rows under the same guarantee, and paid for from the same"
         " budget. A category that too few rows share was not found, and stands as other.",
-        "Names and types of the columns are taken as public. They are not protected.",
+        "Names of the columns, and types that the table declares, are taken as public. They are not protected.",
+    ),
+    Origin.RELEASED: (
+        "Ranges and categories were taken from another release, which found them under its own guarantee.",
+        "Ranges and categories were found for another release. If it was made from the same rows, its ε and δ come on"
+        " top of these.",
     ),
 }
 """How a schema was found, and what it leaves unprotected."""
+
+
+def origin(certificate: Certificate) -> tuple[str, str]:
+    """Return how the schema of a release was found, and what it leaves unprotected."""
+    said = certificate.schema_origin
+    return ORIGINS[Origin(said) if said in tuple(Origin) else Origin.RELEASED]
 
 
 def caveats(certificate: Certificate) -> list[tuple[str, str]]:
     """Return what is not promised, each with a headline."""
     if not stands(certificate) and certificate.guarantee is not Guarantee.CLAIMED:
         return [("Anything.", "Nothing bounds what this release reveals about anyone in the private table.")]
-    found = [("The description of the table.", ORIGINS[Origin(certificate.schema_origin)][1])]
+    found = [("The description of the table.", origin(certificate)[1])]
     if certificate.unit_column is None:
         found.append(
             (

@@ -6,6 +6,7 @@ missing. They are made from the schema or from noisy answers, never from rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +104,8 @@ class Bins:
             values = lower + np.floor(uniform * room)
             for special in sorted(self.special):
                 values += (lower <= special) & (special <= values)
-            return np.clip(values, lower, upper - 1)
+            # Beyond 2**53, where one less is the same float, the largest below the upper edge.
+            return np.clip(values, lower, np.minimum(upper - 1, np.nextafter(upper, lower)))
         if self.log:
             values = np.exp(np.log(lower) + uniform * (np.log(upper) - np.log(lower)))
         else:
@@ -160,6 +162,7 @@ def edges_between(lower: float, upper: float, count: int, *, log: bool, whole: b
     """Return the edges of `count` bins of equal width, or equal ratio, from lower to upper.
 
     Bins of whole numbers have whole edges, end after `upper`, and hold at least one number each; so there may be fewer.
+    There is always at least one bin.
 
     Example:
         >>> edges_between(0, 3, 10, log=False, whole=True)
@@ -167,7 +170,8 @@ def edges_between(lower: float, upper: float, count: int, *, log: bool, whole: b
         >>> edges_between(1, 100, 2, log=True, whole=False)
         (1.0, 10.0, 100.0)
     """
-    end = upper + 1 if whole else upper
+    # Beyond 2**53 one more is the same float.
+    end = max(upper + 1, math.nextafter(upper, math.inf)) if whole else upper
     spaced = np.geomspace if log else np.linspace
     edges = spaced(lower, end, int(min(count, end - lower) if whole else count) + 1)
     edges[0], edges[-1] = lower, end

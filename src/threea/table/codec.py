@@ -17,9 +17,13 @@ from numpy.typing import NDArray
 from threea.errors import InputError, SchemaError
 from threea.table import dates
 from threea.table.column_names import shown
+from threea.table.layout import is_declared, is_text, plain
+from threea.table.patterns import looks
 from threea.table.schema import OTHER, Chunk, Column, Kind, Schema
 
 _NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))\s*$"
+_DAYS = 100_000
+"""So many days from 1970 on, dates of every type reach."""
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
 
 
@@ -29,9 +33,11 @@ def kind_of(field: pa.Field) -> Kind:
     Raises:
         InputError: Columns of this type cannot be described by a schema.
     """
-    if pa.types.is_timestamp(field.type) and not _known_zone(field.type):
-        raise InputError(f"column {field.name} has time zone {field.type.tz}, which is unknown; convert it to UTC")
-    kind = _plain(field.type)
+    if not is_declared(field):
+        return Kind.UNDECLARED
+    kind = plain(field.type)
+    if pa.types.is_timestamp(kind) and not _known_zone(kind):
+        raise InputError(f"column {field.name} has time zone {kind.tz}, which is unknown; convert it to UTC")
     # Arrow cannot turn a dictionary of views into plain text.
     usable = not (pa.types.is_dictionary(field.type) and pa.types.is_string_view(kind))
     for test, found in (
@@ -78,11 +84,11 @@ def fit(schema: Schema, layout: pa.Schema) -> Schema:
 
 def _misfit(column: Column, field: pa.Field) -> str | None:
     """Say what a column's description asks of its type in vain."""
-    kind, text = kind_of(field), _is_text(field.type)
+    kind, text = kind_of(field), is_text(field.type)
     if column.kind is Kind.ID or pa.types.is_null(field.type):
         return None
     if column.kind is Kind.BOOLEAN:
-        fits = not pa.types.is_temporal(_plain(field.type))
+        fits = not pa.types.is_temporal(plain(field.type))
     elif column.kind.listed:
         return _unwritable(column, field.type)
     elif column.kind.temporal:
@@ -98,10 +104,11 @@ def _unwritable(column: Column, kind: pa.DataType) -> str | None:
         try:
             _words([word], kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return f"category ({word}) cannot be written as {_plain(kind)}, the data's type"
-    count = len(column.categories) + column.open_ended
-    if pa.types.is_dictionary(kind) and count > np.iinfo(kind.index_type.to_pandas_dtype()).max + 1:
-        return f"{count} categories are more than the data's type, {kind}, can number"
+            return f"category ({word}) cannot be written as {plain(kind)}, the data's type"
+    if not pa.types.is_null(plain(kind)):
+        read = as_text(_words(list(column.categories), kind))
+        if read.null_count or len(read.unique()) < len(read):
+            return f"two categories are one value, or one is none, in the data's type {plain(kind)}"
     return None
 
 
@@ -109,16 +116,8 @@ def _limited(column: Column, field: pa.Field) -> Column:
     """Take from a column what its type has no room for: a NumPy integer, say, is never missing nor "other"."""
     if field.nullable:
         return column
-    holds_other = not column.categories or _is_text(_plain(field.type))
+    holds_other = not column.categories or is_text(plain(field.type))
     return replace(column, nullable=False, open_ended=column.open_ended and holds_other)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def encode(batch: pa.RecordBatch | pa.Table, schema: Schema) -> Chunk:
@@ -132,14 +131,13 @@ def encode(batch: pa.RecordBatch | pa.Table, schema: Schema) -> Chunk:
 
 
 def encode_column(values: pa.Array | pa.ChunkedArray, column: Column) -> NDArray[Any]:
-    """Turn one column into an array of codes (categories) or floats (numbers and dates)."""
+    """Turn one column into an array of codes (categories, looks) or floats (numbers and dates)."""
     if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if pa.types.is_timestamp(values.type):
-        # Moments count from 1970 in UTC, whatever zone they are shown in.
-        values = values.cast(pa.int64()).cast(pa.timestamp(values.type.unit))
+        nothing = pa.nulls(0, values.type)
+        return np.concatenate([encode_column(chunk, column) for chunk in (nothing, *values.chunks)])
+    values = values_of(values)
+    if column.kind is Kind.UNDECLARED:
+        return looks(values.cast(pa.string()))
     if column.kind.listed:
         return _codes(values, column)
     numbers = _moments(values, column) if column.kind.temporal else _floats(values)
@@ -151,8 +149,26 @@ def encode_column(values: pa.Array | pa.ChunkedArray, column: Column) -> NDArray
     return clipped
 
 
+def values_of(values: pa.Array) -> pa.Array:
+    """Return the values of a dictionary, and moments as they are in UTC, whatever zone they are shown in."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_timestamp(values.type) and values.type.tz is not None:
+        values = values.cast(pa.int64()).cast(pa.timestamp(values.type.unit))
+    return values
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Return values as text, each value in one way: there is one zero, and what is no number is missing."""
+    values = values_of(values)
+    if pa.types.is_floating(values.type):
+        numbers = pc.add(values.cast(pa.float32() if pa.types.is_float16(values.type) else values.type), 0.0)
+        values = pc.if_else(pc.is_nan(numbers), pa.scalar(None, numbers.type), numbers)
+    return values.cast(pa.string())
+
+
 def _codes(values: pa.Array, column: Column) -> NDArray[np.int64]:
-    text = values.cast(pa.string())
+    text = as_text(values)
     if column.kind is Kind.BOOLEAN:
         lowered = pc.utf8_lower(pc.utf8_trim_whitespace(text))
         truth = np.full(len(text), -1, np.int64)
@@ -160,7 +176,7 @@ def _codes(values: pa.Array, column: Column) -> NDArray[np.int64]:
         truth[_isin(lowered, _TRUE)] = 1
         return truth
     # Written as the type writes them: a float's categories may be listed as 1 or as 1.0.
-    listed = _words(list(column.categories), values.type).cast(pa.string())
+    listed = as_text(_words(list(column.categories), values.type))
     found = pc.index_in(text, value_set=listed, skip_nulls=True)
     codes: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     if column.open_ended:
@@ -174,7 +190,7 @@ def _isin(text: pa.Array, words: tuple[str, ...]) -> NDArray[np.bool_]:
 
 
 def _floats(values: pa.Array) -> NDArray[np.float64]:
-    if _is_text(values.type):
+    if is_text(values.type):
         text = values.cast(pa.string())
         valid = pc.fill_null(pc.match_substring_regex(text, _NUMBER), False)
         values = pc.if_else(valid, pc.utf8_trim_whitespace(text), pa.scalar(None, pa.string()))
@@ -187,7 +203,7 @@ def _floats(values: pa.Array) -> NDArray[np.float64]:
 
 
 def _moments(values: pa.Array, column: Column) -> NDArray[np.float64]:
-    if _is_text(values.type):
+    if is_text(values.type):
         encoded = values.cast(pa.string()).dictionary_encode()
         table = np.array([_moment(text, column) for text in encoded.dictionary.to_pylist()] + [np.nan])
         index = pc.fill_null(encoded.indices, len(table) - 1).to_numpy(zero_copy_only=False)
@@ -230,50 +246,58 @@ def decode(chunk: Chunk, schema: Schema, layout: pa.Schema, first_row: int = 0) 
 
 def _surrogates(first: int, rows: int, kind: pa.DataType) -> pa.Array:
     numbers = np.arange(first, first + rows)
-    if _is_text(_plain(kind)):
+    if is_text(plain(kind)):
         return pa.array([f"synthetic-{number}" for number in numbers], pa.string())
-    return pa.array(numbers.astype("datetime64[D]")) if pa.types.is_temporal(_plain(kind)) else pa.array(numbers)
+    # A narrow type has not as many values as there may be rows: they come round again.
+    numbers %= _DAYS if pa.types.is_temporal(plain(kind)) else int(min(_range(plain(kind), whole=True)[1], 2.0**53)) + 1
+    return pa.array(numbers.astype("datetime64[D]")) if pa.types.is_temporal(plain(kind)) else pa.array(numbers)
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.type == kind:
         return array
     if pa.types.is_dictionary(kind):
-        return _cast(array, kind.value_type).dictionary_encode().cast(kind)
+        # Arrow's cast between dictionaries takes away that they are ordered.
+        encoded = _cast(array, kind.value_type).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(
+            encoded.indices.cast(kind.index_type), encoded.dictionary, ordered=kind.ordered
+        )
     if pa.types.is_null(kind):
         return pa.nulls(len(array))
-    if pa.types.is_decimal(kind) and not _is_text(array.type):
+    if pa.types.is_decimal(kind) and not is_text(array.type):
         return pc.round(array.cast(pa.float64(), safe=False), kind.scale).cast(kind, safe=False)
     return array.cast(kind, safe=False)
 
 
-def _words(words: list[str | None], kind: pa.DataType) -> pa.Array:
+def _words(words: list[str], kind: pa.DataType) -> pa.Array:
     """Return categories as values of a column's type."""
-    plain = _plain(kind)
-    if pa.types.is_null(plain):
+    inner = plain(kind)
+    if pa.types.is_null(inner):
         return pa.nulls(len(words))
     array = pa.array(words, pa.string())
-    if pa.types.is_timestamp(plain):
-        array = array.cast(pa.timestamp(plain.unit))
-    return array.cast(plain)
+    if pa.types.is_timestamp(inner):
+        array = array.cast(pa.timestamp(inner.unit))
+    return array.cast(inner)
 
 
 def _from_codes(codes: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
-    words: list[str | None] = list(column.categories)
-    if column.open_ended:
-        words.append(OTHER if _is_text(_plain(kind)) else None)
+    words = list(column.categories)
+    # Among numbers and dates there is no word for "other": it is missing, and in no dictionary.
+    if column.open_ended and is_text(plain(kind)):
+        words += [OTHER] if OTHER not in words else []
+        codes = np.where(codes == len(column.categories), words.index(OTHER), codes)
     mask = (codes < 0) | (codes >= len(words))
     # Taken as plain text first, for Arrow cannot take from views.
-    values = _words(words, pa.string() if _is_text(kind) else kind)
+    values = _words(words, pa.string() if is_text(kind) else kind)
     if pa.types.is_dictionary(kind):
         index = pa.array(np.where(mask, 0, codes), kind.index_type, mask=mask)
         return pa.DictionaryArray.from_arrays(index, values, ordered=kind.ordered)
-    return values.take(pa.array(codes, pa.int64(), mask=mask))
+    return values.take(pa.array(np.where(mask, 0, codes), pa.int64(), mask=mask))
 
 
 def _from_booleans(codes: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
     truth = pa.array(codes == 1, mask=codes < 0)
-    return truth if pa.types.is_boolean(_plain(kind)) or _is_text(_plain(kind)) else truth.cast(pa.int8())
+    return truth if pa.types.is_boolean(plain(kind)) or is_text(plain(kind)) else truth.cast(pa.int8())
 
 
 def _from_floats(values: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
@@ -314,7 +338,7 @@ def _from_dates(values: NDArray[Any], column: Column, kind: pa.DataType) -> pa.A
     values = np.clip(values, first, last)
     whole = _from_floats(values, column, pa.int64())
     moments = whole.cast(pa.int32()).cast(pa.date32()) if column.kind is Kind.DATE else whole.cast(pa.timestamp("us"))
-    return _iso(moments) if _is_text(kind) else moments
+    return _iso(moments) if is_text(kind) else moments
 
 
 def _iso(moments: pa.Array) -> pa.Array:

@@ -11,15 +11,17 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def from_text(value: Any, kind: str, column: str) -> float:
-    """Read an ISO date or datetime from a schema.
+    """Read an ISO date or datetime.
 
     Example:
         >>> from_text("1970-01-03", "date", "admitted")
         2.0
     """
     try:
-        moment = datetime.datetime.fromisoformat(str(value)).replace(tzinfo=None)
-    except ValueError:
+        moment = datetime.datetime.fromisoformat(str(value))
+        # Moments count from 1970 in UTC, whatever zone they are written in.
+        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    except (ValueError, OverflowError):
         raise SchemaError(f"column {column}: {value!r} must be an ISO {kind}, such as 2020-01-31") from None
     since = moment - _EPOCH
     return float(since.days) if kind == "date" else float(since // datetime.timedelta(microseconds=1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -43,6 +44,8 @@ class Kind(StrEnum):
     DATETIME = "datetime"
     ID = "id"
     """Identifies a person or a row: never read, replaced by fresh surrogates."""
+    UNDECLARED = "undeclared"
+    """No type says what it holds: found through the private table before anything else. Not for a schema file."""
 
     @property
     def listed(self) -> bool:
@@ -60,6 +63,10 @@ class Kind(StrEnum):
         return self in (Kind.INTEGER, Kind.REAL) or self.temporal
 
 
+LOOKS = (Kind.BOOLEAN, Kind.INTEGER, Kind.REAL, Kind.DATE, Kind.DATETIME, Kind.CATEGORICAL)
+"""What an undeclared value may look like, in the order of its codes; the last is text that looks like nothing else."""
+
+
 class Origin(StrEnum):
     """Where a schema comes from."""
 
@@ -69,6 +76,8 @@ class Origin(StrEnum):
     """Only the columns' names and types were used: bounds are as wide as the types allow."""
     DISCOVERED = "discovered"
     """Bounds and categories were found through the door, and paid for."""
+    RELEASED = "released"
+    """It was discovered for another release, which paid for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +173,8 @@ class Column:
 
     def cells(self, bins: int) -> Cells:
         """Return the column's cells, with at most `bins` bins where its edges are not given."""
+        if self.kind is Kind.UNDECLARED:
+            return Categories(column=self.name, count=len(LOOKS), missing=True)
         if self.kind.listed:
             count = len(self.categories) + self.open_ended
             return Categories(column=self.name, count=count, missing=self.nullable)
@@ -188,8 +199,9 @@ class Schema:
         columns: In the order of the table.
         target: The column that models will learn to predict, if any.
         confirmed: Whether the owner says that all of this is public knowledge.
-        origin: Where it comes from: the owner, the table's types alone, or answers of the door.
         number_target: Without bounds and categories yet, that a target of few whole numbers is still no class.
+        origin: Where it comes from: the owner, the table's types alone, answers of the door, or another release.
+        source: For a schema of another release, that release's `synthetic_sha256`, where it is known.
 
     Raises:
         SchemaError: Two columns of one name, or a target that is not among them.
@@ -200,6 +212,7 @@ class Schema:
     confirmed: bool = True
     origin: Origin = Origin.OWNER
     number_target: bool = False
+    source: str = ""
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -229,6 +242,13 @@ class Schema:
     def untouched(self) -> tuple[str, ...]:
         """Names of the columns that are still exactly as a draft read them from the rows."""
         return tuple(column.name for column in self.columns if column.as_read == column.digest)
+
+    @property
+    def provenance(self) -> str:
+        """Where it comes from, in words, for a certificate."""
+        if self.origin is not Origin.RELEASED:
+            return str(self.origin)
+        return f"taken from release {self.source or 'unnamed'}, whose epsilon is not in this certificate"
 
     def confirm(self) -> Schema:
         """Return the same schema, confirmed as public knowledge by the caller."""
@@ -260,15 +280,13 @@ class Schema:
         columns = data.get("column")
         if not isinstance(columns, dict) or not columns:
             raise SchemaError("schema has no [column.NAME] sections; make a draft with `threea schema`")
-        unknown = set(data) - {"column", "target", "confirmed", "origin"}
+        known = ("target", "confirmed", "origin", "release", "column")
+        unknown = set(data) - set(known)
         if unknown:
-            raise SchemaError(
-                f"schema has unknown keys ({', '.join(sorted(unknown))}); known are target, confirmed, origin, column"
-            )
-        if data.get("origin", Origin.OWNER) not in tuple(Origin):
-            raise SchemaError(f"schema's origin ({data['origin']}) must be one of {', '.join(Origin)}")
+            raise SchemaError(f"schema has unknown keys ({', '.join(sorted(unknown))}); known are {', '.join(known)}")
+        origin, source = _origin_from(data)
         schema = cls.of(columns, target=data.get("target"))
-        return replace(schema, confirmed=data.get("confirmed") is True, origin=Origin(data.get("origin", Origin.OWNER)))
+        return replace(schema, confirmed=data.get("confirmed") is True, origin=origin, source=source)
 
     @classmethod
     def of(cls, columns: Mapping[str, Any], target: str | None = None) -> Schema:
@@ -280,16 +298,20 @@ class Schema:
         """
         return cls(tuple(_column_from(name, fields) for name, fields in columns.items()), target=target)
 
-    def to_toml(self, notes: Mapping[str, str] | None = None, *, marks: bool = False) -> str:
-        """Write the schema as TOML, with a note above each column that has one.
+    def to_toml(self, notes: Mapping[str, str] | None = None, *, marks: bool = False, release: str = "") -> str:
+        """Write the schema as TOML.
 
         Args:
-            notes: By column name.
+            notes: What to say above a column, by name.
             marks: Whether to write down which columns were read from the rows: in a draft, never in a release.
+            release: The `synthetic_sha256` of the release that this schema was discovered for, if it was.
         """
         lines = [f"confirmed = {str(self.confirmed).lower()}"]
         if self.origin is not Origin.OWNER:
             lines.append(f"origin = {_toml(self.origin)}")
+        source = self.source if self.origin is Origin.RELEASED else release
+        if source and self.origin is not Origin.OWNER:
+            lines.append(f"release = {_toml(source)}")
         if self.target is not None:
             lines.append(f"target = {_toml(self.target)}")
         for column in self.columns:
@@ -300,6 +322,18 @@ class Schema:
             if marks and column.as_read:
                 lines.append(f"as_read = {_toml(column.as_read)}")
         return "\n".join(lines) + "\n"
+
+
+def _origin_from(data: Mapping[str, Any]) -> tuple[Origin, str]:
+    """Read where a schema file says that it comes from. What another release found, this one has not paid for."""
+    origin, source = data.get("origin", Origin.OWNER), data.get("release", "")
+    if origin == Origin.TYPES:
+        raise SchemaError("schema's origin (types) describes no table; leave the schema out, and it is found anew")
+    if origin not in (Origin.OWNER, Origin.DISCOVERED, Origin.RELEASED):
+        raise SchemaError(f"schema's origin ({origin}) must be owner, discovered or released; leave it out if unsure")
+    if not re.fullmatch(r"[0-9a-f]{0,64}", str(source)):
+        raise SchemaError(f"schema's release ({source}) must be the synthetic_sha256 of a certificate; leave it out")
+    return (Origin.OWNER, "") if origin == Origin.OWNER else (Origin.RELEASED, source)
 
 
 def _column_fields(column: Column) -> Iterable[tuple[str, Any]]:
@@ -327,11 +361,11 @@ def _column_from(name: str, fields: Any) -> Column:
     if not isinstance(fields, dict) or set(fields) - known:
         wrong = ", ".join(sorted(set(fields) - known)) if isinstance(fields, dict) else str(fields)
         raise SchemaError(f"column {name}: unknown keys ({wrong}); known are {', '.join(sorted(known))}")
-    try:
-        kind = Kind(fields.get("kind", ""))
-    except ValueError:
-        raise SchemaError(f"column {name}: kind ({fields.get('kind')}) must be one of {', '.join(Kind)}") from None
-    for key, kinds in (
+    kinds = [kind for kind in Kind if kind is not Kind.UNDECLARED]
+    if fields.get("kind", "") not in kinds:
+        raise SchemaError(f"column {name}: kind ({fields.get('kind')}) must be one of {', '.join(kinds)}")
+    kind = Kind(fields["kind"])
+    for key, wanted in (
         ("categories", list),
         ("special", list),
         ("edges", list),
@@ -340,8 +374,8 @@ def _column_from(name: str, fields: Any) -> Column:
         ("log", bool),
         ("as_read", str),
     ):
-        if key in fields and not isinstance(fields[key], kinds):
-            raise SchemaError(f"column {name}: {key} ({fields[key]}) must be a {kinds.__name__}")
+        if key in fields and not isinstance(fields[key], wanted):
+            raise SchemaError(f"column {name}: {key} ({fields[key]}) must be a {wanted.__name__}")
 
     def number(value: Any) -> float:
         if kind.temporal:
