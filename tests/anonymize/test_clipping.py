@@ -157,7 +157,10 @@ PAIR = Categories(column="c", count=2, missing=False)
 EXACT = [
     Gradient(PAIR, (0, 1), (PAIR,), np.zeros((2, 2)), (1.0, 1.0), 1.0),
     Vectors(
-        frame=Frame(cells=(PAIR,), scores=((0, 1),), grid=(1,), kept=(0,)), radius=1.0, moment=Moment.PRODUCTS, by=PAIR
+        frame=Frame(cells=(PAIR,), scores=((0, 1),), grid=(1,), kept=(0,)),
+        radius=1.0,
+        moment=Moment.SECOND_MOMENTS,
+        by=PAIR,
     ),
 ]
 

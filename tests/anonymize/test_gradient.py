@@ -77,7 +77,7 @@ def expected_of(query, rows):
         powers = np.exp(logits - logits.max())
         actual = query.classes.index(label[row])
         wrong = powers / powers.sum() - (np.arange(len(query.classes)) == actual)
-        wrong *= query.emphasis[actual]
+        wrong *= query.class_weights[actual]
         told = wrong if len(query.classes) > 2 else wrong[1:]
         wrong *= min(1.0, query.clip / max(np.linalg.norm(told), 1e-300))
         total[:, taken] += wrong[:, None]
@@ -114,14 +114,14 @@ def test_the_gradient_is_that_of_the_logistic_loss(classes, clip):
     np.testing.assert_allclose(found, expected, atol=500 * 2 * step)
 
 
-def test_clipping_and_emphasis_matter():
+def test_clipping_and_class_weights_matter():
     rows, weights = table_of(300, 1), np.zeros((2, WARD.size))
-    plain, emphasis, clip = (
+    plain, class_weights, clip = (
         Gradient(LABEL, (0, 1), (WARD,), weights, shares, clip).total(rows, 2.0**-30)
         for shares, clip in (((1.0, 1.0), 2.0), ((0.5, 0.5), 2.0), ((1.0, 1.0), 0.25))
     )
     # Without weights each class is as likely as the other, so that all are wrong by one half.
-    np.testing.assert_allclose(emphasis, plain / 2, rtol=1e-6)
+    np.testing.assert_allclose(class_weights, plain / 2, rtol=1e-6)
     np.testing.assert_allclose(clip, plain / 2, rtol=1e-6)
 
 
@@ -244,7 +244,7 @@ GOOD = {
     "classes": (0, 1),
     "cells": (WARD,),
     "weights": np.zeros((2, 3)),
-    "emphasis": (1.0, 1.0),
+    "class_weights": (1.0, 1.0),
     "clip": 1.0,
 }
 
@@ -252,18 +252,18 @@ GOOD = {
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"classes": (0,), "weights": np.zeros((1, 3)), "emphasis": (1.0,)}, "classes"),
+        ({"classes": (0,), "weights": np.zeros((1, 3)), "class_weights": (1.0,)}, "classes"),
         ({"classes": (0, 0)}, "differ"),
         ({"classes": (0, 4)}, "from 0 to 3"),
         ({"classes": (-1, 0)}, "from 0 to 3"),
         ({"cells": (), "weights": np.zeros((2, 0))}, "feature"),
         ({"weights": np.zeros((2, 4))}, "weights"),
         ({"weights": np.zeros((3, 3))}, "weights"),
-        ({"emphasis": (1.0,)}, "emphasis"),
-        ({"emphasis": (1.0, 0.0)}, "emphasis"),
-        ({"emphasis": (1.0, 1.1)}, "emphasis"),
-        ({"emphasis": (1.0, math.nan)}, "emphasis"),
-        ({"emphasis": (1.0, 1e-170)}, "emphasis"),
+        ({"class_weights": (1.0,)}, "class_weights"),
+        ({"class_weights": (1.0, 0.0)}, "class_weights"),
+        ({"class_weights": (1.0, 1.1)}, "class_weights"),
+        ({"class_weights": (1.0, math.nan)}, "class_weights"),
+        ({"class_weights": (1.0, 1e-170)}, "class_weights"),
         ({"clip": 0.0}, "clip"),
         ({"clip": -1.0}, "clip"),
         ({"clip": 2.1}, "clip"),

@@ -108,11 +108,11 @@ def test_silent_answers_are_the_moments(moment):
         members = found[table[:, 0] == label] / 4
         expected = {
             Moment.SUMS: members.sum(axis=0),
-            Moment.SQUARES: (members**2).sum(axis=0),
-            Moment.PRODUCTS: members.T @ members,
+            Moment.POWER: (members**2).sum(axis=0),
+            Moment.SECOND_MOMENTS: members.T @ members,
         }[moment]
         np.testing.assert_allclose(read[label], expected, atol=0.02)
-    expected = 1.0 if moment is not Moment.PRODUCTS else 1 / np.sqrt(2)
+    expected = 1.0 if moment is not Moment.SECOND_MOMENTS else 1 / np.sqrt(2)
     assert stddev == pytest.approx(expected, rel=1e-3)
 
 

@@ -151,7 +151,7 @@ FRAME = Frame(
     kept=(0, 1),
 )
 VECTORS = Vectors(frame=FRAME, radius=0.5, moment=Moment.SUMS)
-PRODUCTS = Vectors(frame=FRAME, radius=0.5, moment=Moment.PRODUCTS)
+PRODUCTS = Vectors(frame=FRAME, radius=0.5, moment=Moment.SECOND_MOMENTS)
 SPACE = Scores(cells=BIG, tables=tuple(np.arange(-300, -300 + 100 * cells.size, 100)[:, None] for cells in BIG))
 CLUSTERS = ClusterSums(
     space=SPACE, centroids=np.array([[-300, 0], [300, 200]]), classes=(0, 0), summed=SPACE, radius=0.5
@@ -174,8 +174,8 @@ QUERIES = {
     "stack": Stack((Count(), Marginal((X,)), Moments((DOMAIN["x"],)))),
     "gradient": Gradient(Y, (0, 1), (X,), np.linspace(-2, 2, 2 * X.size).reshape(2, -1), (1.0, 0.5), 0.7),
     "sums": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.SUMS, by=Y),
-    "squares": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.SQUARES),
-    "products": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.PRODUCTS),
+    "squares": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.POWER),
+    "products": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.SECOND_MOMENTS),
     "lengths": Lengths(frame=SMALL_FRAME, edges=(0.1, 0.4)),
     "clusters": ClusterSums(space=SMALL, centroids=HALVES, classes=(0, 1), summed=SMALL, radius=0.4, by=Y),
 }  # fmt: skip

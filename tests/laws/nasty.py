@@ -193,8 +193,8 @@ def _gradients(draw):
     cells = tuple(draw(st.lists(_CELLS, min_size=1, max_size=4)))
     rng = np.random.default_rng(draw(st.integers(0, 999)))
     weights = rng.choice(_WEIGHTS, (len(classes), sum(each.size for each in cells)))
-    emphasis = tuple(draw(st.sampled_from([1.0, 1 / 3, 0.01])) for _ in classes)
-    return Gradient(label, classes, cells, weights, emphasis, draw(st.sampled_from([2.0, 1.0, 0.7, 0.05])))
+    class_weights = tuple(draw(st.sampled_from([1.0, 1 / 3, 0.01])) for _ in classes)
+    return Gradient(label, classes, cells, weights, class_weights, draw(st.sampled_from([2.0, 1.0, 0.7, 0.05])))
 
 
 @st.composite

@@ -25,7 +25,7 @@ _LARGEST = 30
 _EXPONENTIALS = np.exp(-np.arange(2 * _LARGEST * _GRID + 1) / _GRID)
 _MOST_CLASSES = 1 << 20
 _LEAST = 2.0**-40
-"""Of emphasis and clip: squares of much smaller numbers would vanish, and nothing would be clipped."""
+"""Of class_weights and clip: squares of much smaller numbers would vanish, and nothing would be clipped."""
 _BLOCK = 1 << 16
 """Rows added up at once: floats hold sums of up to 2**22 whole numbers of up to 2**30 exactly."""
 
@@ -43,7 +43,7 @@ class Gradient(LookupSum):
         classes: Which of these are the classes, in order.
         cells: The features' cells.
         weights: Shape (classes, all cells of all features one after another).
-        emphasis: For each class, what its rows' contributions are multiplied with; from 2**-40 to 1.
+        class_weights: For each class, what its rows' contributions are multiplied with; from 2**-40 to 1.
         clip: Bound on the L2 norm of the difference; from 2**-40 to 2.
 
     Raises:
@@ -54,7 +54,7 @@ class Gradient(LookupSum):
     classes: tuple[int, ...]
     cells: tuple[AnyCells, ...]
     weights: NDArray[np.float64]
-    emphasis: tuple[float, ...]
+    class_weights: tuple[float, ...]
     clip: float
     nonnegative = False
 
@@ -65,8 +65,8 @@ class Gradient(LookupSum):
             raise SettingError(f"classes must differ, and be cells of the label, from 0 to {self.label.size - 1}")
         if self.weights.shape != (len(self.classes), self._offsets[-1]):
             raise SettingError(f"weights ({self.weights.shape}) must be one per class and cell")
-        if len(self.emphasis) != len(self.classes) or not all(_LEAST <= f <= 1 for f in self.emphasis):
-            raise SettingError(f"emphasis ({self.emphasis}) must be from 2**-40 to 1 for each class")
+        if len(self.class_weights) != len(self.classes) or not all(_LEAST <= f <= 1 for f in self.class_weights):
+            raise SettingError(f"class_weights ({self.class_weights}) must be from 2**-40 to 1 for each class")
         if not _LEAST <= self.clip <= 2:
             raise SettingError(f"clip ({self.clip}) must be from 2**-40 to 2")
 
@@ -120,7 +120,7 @@ class Gradient(LookupSum):
             residual[code] -= actual == code
         if len(self.classes) == 2:
             residual = residual[1:]
-        residual *= np.append(self.emphasis, 0.0)[actual]
+        residual *= np.append(self.class_weights, 0.0)[actual]
         length = np.sqrt(_added(residual * residual))
         longest = self.clip * SHRINK
         residual *= np.divide(longest, length, out=np.ones_like(length), where=length > longest)

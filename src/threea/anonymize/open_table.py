@@ -197,9 +197,12 @@ class _Labels:
 
 
 def _refuse_nothing_to_learn(backend: RowBackend, target: str | None) -> None:
-    """Refuse a table without rows or labels. It tells the owner, before anything is spent; nothing is released."""
+    """Refuse a table without rows or labels, or that cannot be read to its end, while nothing is spent.
+
+    It tells the owner; nothing is released.
+    """
     column = target or backend.layout.names[0]
-    rows, valid = backend.sum(_Labels(column), [column])
+    rows, valid = backend.sum(_Labels(column), backend.layout.names)
     if not rows:
         raise InputError("the table has no rows; there is nothing to learn from")
     if target is not None and not valid:

@@ -44,13 +44,13 @@ class Moment(StrEnum):
     """What is summed over the rows."""
 
     SUMS = "sums"
-    SQUARES = "squares"
-    PRODUCTS = "products"
+    POWER = "power"
+    SECOND_MOMENTS = "second moments"
     """Of all pairs of coordinates: the upper triangle, by rows."""
 
 
 def frequencies(grid: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return the cosines of a grid, slowest first: one row of frequencies, one number per axis, for each.
+    """Return the DCT coefficients of a grid, slowest first: one row of frequencies, one number per axis, for each.
 
     Example:
         >>> frequencies((2, 2)).tolist()
@@ -63,7 +63,7 @@ def frequencies(grid: tuple[int, ...]) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=4)
 def basis(grid: tuple[int, ...], kept: tuple[int, ...]) -> Floats:
-    """Return chosen cosines of a grid, one a column, rounded to whole numbers: an orthonormal basis times 2**14."""
+    """Return chosen DCT vectors of a grid, one a column, rounded to whole numbers: an orthonormal basis times 2**14."""
     chosen = frequencies(grid)[list(kept)]
     product = np.ones((1, len(kept)))
     for size, frequency in zip(grid, chosen.T, strict=True):
@@ -81,7 +81,7 @@ class Frame:
         cells: The columns' cells.
         scores: For each column, the whole number that each of its cells counts for; 0 for a value without a cell.
         grid: How the columns lie: their number, or the height and width of an image.
-        kept: Which of the grid's cosines, numbered from the slowest.
+        kept: Which of the grid's DCT coefficients, numbered from the slowest.
 
     Raises:
         SettingError: The parts do not fit one another, or a score is too large.
@@ -105,7 +105,7 @@ class Frame:
             or len(set(self.kept)) != len(self.kept)
             or not 0 <= min(self.kept) <= max(self.kept) < columns
         ):
-            raise SettingError(f"kept cosines must differ, and be numbered from 0 to {columns - 1}")
+            raise SettingError(f"kept DCT coefficients must differ, and be numbered from 0 to {columns - 1}")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ class Vectors(LookupSum):
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         """One answer per group."""
         kept = len(self.frame.kept)
-        numbers = kept * (kept + 1) // 2 if self.moment is Moment.PRODUCTS else kept
+        numbers = kept * (kept + 1) // 2 if self.moment is Moment.SECOND_MOMENTS else kept
         return (self.by.size if self.by else 1, numbers)
 
     def contributions(self, rows: Rows, step: float) -> Iterator[_Members]:
@@ -216,7 +216,7 @@ class Vectors(LookupSum):
         if self.moment is Moment.SUMS:
             return answer.value / (longest * step), answer.stddev / (longest * step)
         unit = float(longest) ** 2 * step
-        if self.moment is Moment.SQUARES:
+        if self.moment is Moment.POWER:
             return answer.value / unit, answer.stddev / unit
         kept = len(self.frame.kept)
         matrices = np.zeros((self.shape[0], kept, kept))
@@ -231,7 +231,7 @@ class Vectors(LookupSum):
         steps = math.floor(1 / step)
         if self.moment is Moment.SUMS:
             return steps
-        return math.isqrt(steps // _DIAGONAL if self.moment is Moment.PRODUCTS else steps)
+        return math.isqrt(steps // _DIAGONAL if self.moment is Moment.SECOND_MOMENTS else steps)
 
 
 def _weights(width: int) -> Integers:
@@ -253,7 +253,7 @@ class _Members:
         if self.moment is Moment.SUMS:
             return squared(self.whole)
         fourth = squared(self.whole * self.whole)
-        if self.moment is Moment.SQUARES:
+        if self.moment is Moment.POWER:
             return fourth
         # Products of a row within its bound are below this, and so far from overflow.
         lengths = squared(self.whole)
@@ -264,7 +264,7 @@ class _Members:
     def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
         for group in range(len(sums)):
             members = self.whole[admitted & (self.group == group)]
-            if self.moment is Moment.PRODUCTS:
+            if self.moment is Moment.SECOND_MOMENTS:
                 upper = (members.T @ members)[np.triu_indices(members.shape[1])]
                 sums[group] += upper.astype(np.int64) * _weights(members.shape[1])
             else:

@@ -134,7 +134,7 @@ class ClassGaussians:
         left = float(shares @ np.minimum(radius / np.append(edges, longest), 1.0))
         length = radius / left
 
-        squares = Vectors(frame=frame, radius=radius, moment=Moment.SQUARES)
+        squares = Vectors(frame=frame, radius=radius, moment=Moment.POWER)
         sums = Vectors(frame=frame, radius=radius, moment=Moment.SUMS, by=label)
         rows = float(sizes.sum())
         power, spread = squares.read(table.measure(squares, plan[POWER]))
@@ -151,7 +151,7 @@ class ClassGaussians:
         second_moments = Vectors(
             frame=Frame(cells=frame.cells, scores=frame.scores, grid=frame.grid, kept=tuple(strongest.tolist())),
             radius=radius * near,
-            moment=Moment.PRODUCTS,
+            moment=Moment.SECOND_MOMENTS,
             by=label if classes > 1 else None,
         )
         moments, spread = second_moments.read(table.measure(second_moments, plan[SECOND_MOMENTS]))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from threea.backends.base import BATCH_ROWS, RowBackend
 from threea.backends.dialect import NOT_UTF8, Dialect, header, standard
+from threea.backends.unchanged import Unchanged
 from threea.errors import InputError
 from threea.table.layout import declared, undeclared
 from threea.table.patterns import MISSING_TEXT
@@ -31,7 +32,7 @@ class ParquetBackend(RowBackend):
         self._dataset: Any = _reading(path, "Parquet", lambda: pyarrow.dataset.dataset(path, format="parquet"))
         if path.is_dir() and not self._dataset.files:
             raise InputError(f"{path} holds no Parquet file; name a file or a folder of them")
-        self._path = path
+        self._path, self._unchanged = path, Unchanged.of(self._dataset.files)
         self.layout = declared(self._dataset.schema)
         _reading(path, "Parquet", lambda: self.layout.names)
         for fragment in self._dataset.get_fragments():
@@ -41,11 +42,14 @@ class ParquetBackend(RowBackend):
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with little read ahead, so that memory stays bounded."""
+        self._unchanged.check()
         scan = self._dataset.to_batches(
             columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1
         )
         while (batch := _reading(self._path, "Parquet", lambda: _valid(next(scan, None)))) is not None:
             yield batch
+        # What was read before a change and after it was never one table.
+        self._unchanged.check()
 
 
 def _valid(batch: pa.RecordBatch | None) -> pa.RecordBatch | None:
@@ -76,7 +80,7 @@ class CsvBackend(RowBackend):
     """
 
     def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
-        self._path = path
+        self._path, self._unchanged = path, Unchanged.of([path])
         self._names: list[str]
         self.dialect: Dialect
         self._names, self.dialect = _reading(path, "CSV", lambda: header(path, dialect))
@@ -100,10 +104,12 @@ class CsvBackend(RowBackend):
                 ),
             )
 
+        self._unchanged.check()
         # Closed whatever happens: dropped while it reads ahead, it may end the process.
         with _reading(self._path, "CSV", opened) as reader:
             while (batch := _reading(self._path, "CSV", lambda: next(reader, None))) is not None:
                 yield standard(batch, self.dialect)
+        self._unchanged.check()
 
 
 def _reading(path: Path, kind: str, read: Any) -> Any:

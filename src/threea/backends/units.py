@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from threea.backends.base import RowBackend, no_rows
 from threea.backends.hashing import row_hashes
+from threea.errors import InputError
 
 
 class UnitBackend(RowBackend):
@@ -60,8 +61,13 @@ class _Filtered(RowBackend):
 def _filtered(backend: RowBackend, columns: Sequence[str], keep: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
     start = 0
     for batch in backend.batches(columns):
+        if start + batch.num_rows > len(keep):
+            break
         yield batch.filter(pa.array(keep[start : start + batch.num_rows]))
         start += batch.num_rows
+    if start != len(keep):
+        # Who is kept was decided on other rows.
+        raise InputError("the table has other rows than when it was opened; leave it alone, and start again")
 
 
 def _codes(backend: RowBackend, unit: str) -> NDArray[np.int64]:
