@@ -202,6 +202,17 @@ def stale_includes(root: Path, *, mend: bool = False) -> list[str]:
     return problems
 
 
+def house(root: Path) -> list[str]:
+    """Compare the plan of the house in docs/how-it-works.md with the tree."""
+    page = root / "docs" / "how-it-works.md"
+    (plan,) = [block for block in blocks(page) if block.info == "house"]
+    listed = [line.split()[0] for line in plan.body.splitlines() if line.strip()]
+    inside = (path for path in (root / "src" / "threea").iterdir() if not path.name.startswith(("_", ".", "py.typed")))
+    tree = {f"{path.name}/" if path.is_dir() else path.name for path in inside}
+    gone = [f"docs/how-it-works.md: lists {name}, which is not there" for name in listed if name not in tree]
+    return gone + [f"docs/how-it-works.md: does not list {name}" for name in sorted(tree - set(listed))]
+
+
 def unproven(root: Path) -> list[str]:
     """Find queries, events and doors without a word in docs/proofs."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((root / "docs" / "proofs").glob("*.md")))
@@ -242,6 +253,7 @@ def main() -> int:
             broken_links,
             untested_proofs,
             unproven,
+            house,
             wrong_figures,
             stale_includes,
             stale_help,

@@ -43,7 +43,7 @@ def house(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("name", ["broken_links", "untested_proofs", "unproven"])
+@pytest.mark.parametrize("name", ["broken_links", "untested_proofs", "unproven", "house"])
 def test_the_documentation_has_no_problem(name):
     assert getattr(check, name)(ROOT) == []
 
@@ -116,4 +116,17 @@ def test_a_figure_that_was_not_measured_is_found(house):
     assert check.wrong_figures(root) == [
         "README.md: 0.92 should be 0.91 (a-b: rows.1.mean)",
         "README.md: 0.500 should be 0.250 (c: auc)",
+    ]
+
+
+def test_a_tree_that_differs_from_its_plan_is_told(house):
+    root = house(**{"docs__how-it-works": "```house\nattic/     gone\ndoor.py    here\n```\n"})
+    source = root / "src" / "threea"
+    source.mkdir(parents=True)
+    (source / "door.py").touch()
+    (source / "__init__.py").touch()
+    (source / "cellar").mkdir()
+    assert check.house(root) == [
+        "docs/how-it-works.md: lists attic/, which is not there",
+        "docs/how-it-works.md: does not list cellar/",
     ]

@@ -345,7 +345,7 @@ def round_ticks(low: float, high: float, most: int) -> list[float]:
 
     Example:
         >>> round_ticks(0.83, 0.96, 5)
-        [0.85, 0.875, 0.9, 0.925, 0.95]
+        [0.85, 0.9, 0.95]
     """
     step = round_step((high - low) / most)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
