@@ -95,7 +95,7 @@ def table(rows: int = ROWS, seed: int = 0) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=LAYOUT)
 
 
-def one_row(person: str, **values: Any) -> pa.Table:
+def one_row(person: str | None, **values: Any) -> pa.Table:
     """Return one row of the tables' layout; what is not given is missing."""
     return pa.Table.from_pylist([{PERSON: person, **values}], schema=LAYOUT)
 
@@ -121,7 +121,7 @@ def neighbours(base: pa.Table, adjacency: Adjacency, *, by_person: bool) -> Iter
     size = 2 if by_person else 1
     rest = base.slice(0, len(base) - size)
     units = {name: one_row("someone", **values) for name, values in ODD.items()}
-    units["a duplicate"] = base.slice(0, 1)
+    units |= {"a duplicate": base.slice(0, 1), "nothing at all": one_row(None)}
     if by_person:
         units = {name: _crowd(unit, name) for name, unit in units.items()}
     if adjacency is Adjacency.ADD_REMOVE:
