@@ -41,7 +41,7 @@ from threea.framework import Recipe
 SLACK = 1e-9
 """Roundings of the ratio itself."""
 _MAX_ROWS = 2
-_CANDIDATES = 150
+_CANDIDATES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
