@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -187,7 +188,7 @@ def clean(folder: Path) -> None:
     with suppress(OSError):
         for staging in folder.glob(f"{STAGING}*"):
             with suppress(OSError):
-                if staging.lstat().st_uid == os.geteuid() and (lock := _locked(staging)) is not None:
+                if (lock := _locked(staging)) is not None:
                     _removed(staging)
                     os.close(lock)
 
@@ -199,6 +200,10 @@ def _locked(staging: Path, *, made: bool = False) -> int | None:
     """
     path = staging / "lock"
     try:
+        found = staging.lstat()
+        # Never through a link, and never another user's: what is in it will be removed.
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            return None
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError:
         return None
@@ -227,14 +232,13 @@ def _removed(staging: Path) -> None:
 
 def _clear(staging: Path) -> None:
     """Empty a staging folder but for its lock, and undo what was moved out of it if not all was."""
-    contents = staging / "contents"
-    with suppress(OSError, ValueError):
-        if os.listdir(contents):
-            for name, inode in json.loads((staging / "moves").read_bytes()).items():
-                with suppress(FileNotFoundError):
-                    # By its number, for a file of this name may be somebody else's.
-                    if (staging.parent / name).lstat().st_ino == inode:
-                        (staging.parent / name).unlink()
+    with suppress(OSError, ValueError, TypeError):
+        if os.listdir(staging / "contents"):
+            moves = json.loads((staging / "moves").read_bytes())
+            for file in staging.parent.iterdir():
+                # By its number, too, for a file of this name may be somebody else's.
+                if file.name in moves and file.lstat().st_ino == moves[file.name]:
+                    file.unlink()
     for entry in staging.iterdir():
         if entry.name != "lock":
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()

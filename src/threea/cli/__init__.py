@@ -9,13 +9,32 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from threea.cli import ledger, measuring, release, schema, terminal
 from threea.errors import ThreeaError, fate_of, stated
 
+
+class Interrupted(Exception):
+    """An interrupt, as it passes the parser, which would make an exit code of it and forget what it carries."""
+
+
+class Commands(TyperGroup):
+    """The commands, and what an interrupt of one becomes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted from interrupt
+
+
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -32,7 +51,7 @@ def main() -> None:
     except ThreeaError as error:
         terminal.complain("; ".join(filter(None, [f"error: {error}", fate_of(error)])))
         code = error.exit_code
-    except (KeyboardInterrupt, typer.Abort) as error:
+    except (Interrupted, KeyboardInterrupt, typer.Abort) as error:
         terminal.complain(f"interrupted: {_ended(error)}")
         code = 130
     except BrokenPipeError:
