@@ -360,3 +360,20 @@ def test_power_loss_finds_nothing_under_a_name_that_is_not_on_disk(
 
 def _size(handle: int) -> dict[str, int]:
     return {os.readlink(f"/proc/self/fd/{handle}"): os.fstat(handle).st_size}
+
+
+def test_a_disk_that_does_not_confirm_the_last_step_is_told_of(
+    release: threea.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = place._sync_folder
+
+    def sync(folder: Path) -> None:
+        if folder == tmp_path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(folder)
+
+    monkeypatch.setattr(place, "_sync_folder", sync)
+    with pytest.raises(SettingError, match="is written, but may not outlast a power loss") as caught:
+        release.save(tmp_path / "out")
+    assert caught.value.__notes__ == ["the release was written; what was charged stays charged"]
+    assert len(list((tmp_path / "out").iterdir())) == 4

@@ -86,7 +86,7 @@ def write(
 
     Args:
         release: What to write.
-        place: A claimed folder.
+        place: A claimed folder; it is let go of, however this ends.
         progress: Told how many rows are written.
         check: Called when all is written and nothing published yet; what it raises stops the release.
 
@@ -98,14 +98,16 @@ def write(
     """
     with outcome(lambda: stated(charged=bool(release.spent), written=place.published)):
         try:
-            _fill(release, place, progress)
-            if check:
-                check()
-            return place.publish()
+            with place:
+                _fill(release, place, progress)
+                if check:
+                    check()
+                return place.publish()
         except OSError as error:
-            problem = error.strerror or type(error).__name__
+            what = "is written, but may not outlast a power loss" if place.published else "cannot be written"
             remedy = "make room or choose another place; from Python, release.save writes the same release for free"
-            raise SettingError(f"out ({place.folder}) cannot be written: {problem}; {remedy}") from None
+            reason = error.strerror or type(error).__name__
+            raise SettingError(f"out ({place.folder}) {what}: {reason}; {remedy}") from None
 
 
 def _fill(release: Release, place: Place, progress: Progress | None) -> None:

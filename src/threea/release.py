@@ -253,5 +253,4 @@ class Release:
         Raises:
             SettingError: It cannot be written there. Saving again elsewhere costs nothing.
         """
-        with out if isinstance(out, Place) else publish.claim(out, form) as place:
-            return publish.write(self, place)
+        return publish.write(self, out if isinstance(out, Place) else publish.claim(out, form))
