@@ -123,6 +123,25 @@ def test_one_process_has_it_at_a_time(tmp_path: Path, monkeypatch: pytest.Monkey
     assert names(tmp_path) == ["other", "out"]
 
 
+def test_a_file_system_that_gives_everything_to_one_user_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with Place(tmp_path / "out") as place:
+        fill(place)
+    assert names(tmp_path) == ["out"]
+
+
+def test_what_another_user_left_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / f"{STAGING}0").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: 12345)
+        clean(tmp_path)
+    assert names(tmp_path) == [f"{STAGING}0"]
+    clean(tmp_path)
+    assert not names(tmp_path)
+
+
 def test_where_there_are_no_locks_the_maker_has_it_and_nobody_removes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

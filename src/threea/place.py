@@ -123,8 +123,9 @@ class Place:
         return self._moving and not (self._contents.is_dir() and os.listdir(self._contents))
 
     def holds(self, path: str | PathLike[str]) -> bool:
-        """Whether a path is, or would be, in the folder."""
-        return self._final in Path(os.path.realpath(path)).parents
+        """Whether a path is, or would be, the folder or in it."""
+        real = Path(os.path.realpath(path))
+        return self._final in (real, *real.parents)
 
     def path(self, name: str) -> Path:
         """Return where a file is until it is published."""
@@ -202,7 +203,7 @@ def _locked(staging: Path, *, made: bool = False) -> int | None:
     try:
         found = staging.lstat()
         # Never through a link, and never another user's: what is in it will be removed.
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        if not made and (not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid()):
             return None
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError:

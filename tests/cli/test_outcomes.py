@@ -94,7 +94,7 @@ def test_a_place_is_written_or_costs_nothing(run, tmp_path, monkeypatch, out):
     assert not left_behind(tmp_path)
 
 
-@pytest.mark.parametrize("ledger", ["r/ledger.db", "r/deeper/ledger.db", "link/ledger.db"])
+@pytest.mark.parametrize("ledger", ["r", "r/ledger.db", "r/deeper/ledger.db", "link/ledger.db"])
 def test_the_ledger_is_never_in_the_release(run, tmp_path, ledger):
     (tmp_path / "r" / "deeper").mkdir(parents=True)
     (tmp_path / "link").symlink_to("r")
