@@ -15,6 +15,7 @@ NAMES = (
     "published_leaks",
     "regression",
     "ledger_faults",
+    "kills",
 )
 
 if __name__ == "__main__":

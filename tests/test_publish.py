@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import threea
-from threea import framework, hospital, publish, report
+from threea import hospital, place, publish, report
 from threea.errors import SettingError
 from threea.table.schema import Schema
 from threea.table.writing import RowWriter
@@ -94,15 +94,19 @@ def test_two_seeds_give_two_tables_and_one_seed_one(tmp_path: Path) -> None:
 
 def test_progress_counts_the_rows(release: threea.Release, tmp_path: Path, small_chunks: int) -> None:
     told: list[int] = []
-    publish.write(release, tmp_path / "out", progress=told.append)
+    with publish.claim(tmp_path / "out") as claimed:
+        publish.write(release, claimed, progress=told.append)
     assert told == [50, 100, 120]
 
 
 def test_an_empty_folder_is_used(release: threea.Release, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
+    (tmp_path / "out").mkdir(mode=0o750)
+    before = (tmp_path / "out").stat()
     release.save(tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
-    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*FILES, "synthetic.parquet"])
+    after = (tmp_path / "out").stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
 
 
 def refused(release: threea.Release, out: Path, form: str = "parquet") -> str:
@@ -120,7 +124,7 @@ def no_rows_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise AssertionError("rows were drawn before the refusal")
 
-    monkeypatch.setattr(framework.Release, "batches", fail)
+    monkeypatch.setattr(threea.Release, "batches", fail)
 
 
 @pytest.mark.usefixtures("no_rows_drawn")
@@ -184,7 +188,8 @@ def test_a_full_disk_leaves_nothing_behind(
 ) -> None:
     monkeypatch.setattr(publish, "RowWriter", lambda *args: FullDisk(RowWriter(*args), batches))
     message = refused(release, tmp_path / "out", form)
-    assert message.endswith("cannot be written: No space left on device; make room or choose another place")
+    assert "cannot be written: No space left on device; make room or choose another place" in message
+    assert "from Python, release.save writes the same release for free" in message
     assert not list(tmp_path.iterdir())
 
 
@@ -231,8 +236,8 @@ def test_a_failure_midway_leaves_nothing_behind_and_is_not_hidden(
 @pytest.mark.parametrize("call", [0, 1, 2])
 def test_a_failure_between_batches_leaves_nothing_behind(release: threea.Release, tmp_path: Path, call: int) -> None:
     (tmp_path / "out").mkdir()
-    with pytest.raises(Stumble):
-        publish.write(release, tmp_path / "out", progress=failing_at(call))
+    with pytest.raises(Stumble), publish.claim(tmp_path / "out") as claimed:
+        publish.write(release, claimed, progress=failing_at(call))
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert not list((tmp_path / "out").iterdir())
 
@@ -258,7 +263,117 @@ def test_someone_takes_the_folder_meanwhile(release: threea.Release, tmp_path: P
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "theirs.txt").write_text("theirs")
 
-    with pytest.raises(SettingError, match="cannot be written: Directory not empty"):
-        publish.write(release, tmp_path / "out", progress=take)
+    with (
+        pytest.raises(SettingError, match="cannot be written: Directory not empty"),
+        publish.claim(tmp_path / "out") as claimed,
+    ):
+        publish.write(release, claimed, progress=take)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["theirs.txt"]
+
+
+def test_someone_fills_the_empty_folder_meanwhile(release: threea.Release, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+
+    def take(_: int) -> None:
+        (tmp_path / "out" / "schema.toml").write_text("theirs")
+
+    with (
+        pytest.raises(SettingError, match="cannot be written: Directory not empty"),
+        publish.claim(tmp_path / "out") as claimed,
+    ):
+        publish.write(release, claimed, progress=take)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["schema.toml"]
+    assert (tmp_path / "out" / "schema.toml").read_text() == "theirs"
+
+
+def test_a_claimed_place_knows_its_format_and_is_let_go_by_saving(release: threea.Release, tmp_path: Path) -> None:
+    made = release.save(publish.claim(tmp_path / "out", "csv"))
+    assert tmp_path / "out" / "synthetic.csv" in made
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_failed_save_can_be_repeated(
+    release: threea.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "RowWriter", lambda *args: FullDisk(RowWriter(*args), 0))
+        with pytest.raises(SettingError) as caught:
+            release.save(tmp_path / "out")
+    assert caught.value.__notes__ == ["no result was written; what was charged stays charged"]
+    release.save(tmp_path / "out")
+    assert pq.read_table(tmp_path / "out" / "synthetic.parquet").equals(release.table)
+
+
+def test_what_is_checked_last_stops_everything(release: threea.Release, tmp_path: Path) -> None:
+    def check() -> None:
+        (staging,) = tmp_path.glob(f"{place.STAGING}*")
+        assert len(list((staging / "contents").iterdir())) == 4
+        raise Stumble
+
+    with pytest.raises(Stumble), publish.claim(tmp_path / "out") as claimed:
+        publish.write(release, claimed, check=check)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_power_loss_finds_nothing_under_a_name_that_is_not_on_disk(
+    release: threea.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    """Every file is synced when its writing is done, its folder before the rename, and the folder above after it."""
+    acts: list[tuple[str, str]] = []
+    real_sync, real_rename = os.fsync, os.rename
+
+    def sync(handle: int) -> None:
+        acts.append(("sync", os.readlink(f"/proc/self/fd/{handle}")))
+        real_sync(handle)
+
+    def rename(source: Path, target: Path) -> None:
+        acts.append(("rename", str(target)))
+        for file in [source] if source.is_file() else source.iterdir():
+            # Not written to since it was synced: what a rename gives a name to is on disk.
+            assert ("sync", str(file)) in acts, file
+            assert file.stat().st_size == sizes[str(file)]
+        real_rename(source, target)
+
+    sizes: dict[str, int] = {}
+    out = tmp_path / "out"
+    if exists:
+        out.mkdir()
+    with publish.claim(out) as claimed:
+        monkeypatch.setattr(os, "fsync", lambda handle: (sizes.update(_size(handle)), sync(handle))[1])
+        monkeypatch.setattr(os, "rename", rename)
+        publish.write(release, claimed)
+    contents = str(claimed.path(""))
+    moves = [act for act in acts if act[0] == "rename"]
+    if exists:
+        assert moves[-1] == ("rename", str(out / "certificate.json"))
+        assert len(moves) == 4
+        # The rest of the folder is on disk before the certificate has its name.
+        assert acts[acts.index(moves[-1]) - 1] == ("sync", str(out))
+        assert acts[-1] == ("sync", str(out))
+    else:
+        assert moves == [("rename", str(out))]
+        assert acts.index(("sync", contents)) < acts.index(moves[0])
+        assert acts[-1] == ("sync", str(tmp_path))
+
+
+def _size(handle: int) -> dict[str, int]:
+    return {os.readlink(f"/proc/self/fd/{handle}"): os.fstat(handle).st_size}
+
+
+def test_a_disk_that_does_not_confirm_the_last_step_is_told_of(
+    release: threea.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = place._sync_folder
+
+    def sync(folder: Path) -> None:
+        if folder == tmp_path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(folder)
+
+    monkeypatch.setattr(place, "_sync_folder", sync)
+    with pytest.raises(SettingError, match="is written, but may not outlast a power loss") as caught:
+        release.save(tmp_path / "out")
+    assert caught.value.__notes__ == ["the release was written; what was charged stays charged"]
+    assert len(list((tmp_path / "out").iterdir())) == 4

@@ -14,7 +14,12 @@
     └── InternalError            a bug of ours; exit code 1
 
 Every message is one line: what was asked, the value, the bound, the remedy. No message holds a value from the table.
+Whatever ends a release after it was prepared, an interrupt or a bug of ours too, carries a note that says what became
+of the charge and of the files (`outcome`).
 """
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class ThreeaError(Exception):
@@ -90,3 +95,43 @@ class RowFunctionError(ThreeaError):
 
 class InternalError(ThreeaError):
     """A bug of ours, never the user's mistake."""
+
+
+def stated(*, charged: bool, written: bool) -> str:
+    """Say what became of a release that did not end well."""
+    files = "the release was written" if written else "no result was written"
+    return f"{files}; {'what was charged stays charged' if charged else 'nothing was charged'}"
+
+
+_FATES = {stated(charged=charged, written=written) for charged in (True, False) for written in (True, False)}
+
+
+@contextmanager
+def outcome(tell: Callable[[], str]) -> Iterator[None]:
+    """Add to whatever error passes through what was `stated`, unless somebody further inside has.
+
+    Example:
+        >>> try:
+        ...     with outcome(lambda: stated(charged=True, written=False)):
+        ...         raise InputError("the file has changed")
+        ... except InputError as error:
+        ...     fate_of(error)
+        'no result was written; what was charged stays charged'
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not fate_of(error):
+            error.add_note(tell())
+        raise
+
+
+def fate_of(error: BaseException | None) -> str | None:
+    """Return what an error, or the one that caused it, carries on the fate of a release.
+
+    Nothing else that it carries is returned: a stranger's note may quote a row.
+    """
+    if error is None:
+        return None
+    known = [note for note in getattr(error, "__notes__", ()) if note in _FATES]
+    return known[0] if known else fate_of(error.__cause__)

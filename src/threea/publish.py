@@ -1,17 +1,15 @@
-"""Writing a release to a folder: whole, or not at all."""
+"""Writing a release to a folder: its place claimed before anything is spent, then whole or not at all."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
-import shutil
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from threea.errors import SettingError
+from threea.errors import SettingError, outcome, stated
+from threea.place import Place, check_folder
 from threea.table.writing import FORMATS, RowWriter
 
 if TYPE_CHECKING:
@@ -19,29 +17,15 @@ if TYPE_CHECKING:
 
     from threea.release import Release
 
+__all__ = ["BYTES_PER_VALUE", "FORMATS", "Progress", "check_folder", "check_format", "check_room", "claim", "write"]
+
+BYTES_PER_VALUE = {"parquet": 1, "csv": 4}
+"""What a value takes at least, but for columns that are nearly constant: less room than this is plainly too little."""
+_OTHER_FILES = 1 << 20
+_USUAL_ROWS = 1 << 16
+
 Progress = Callable[[int], None]
 """Called with the number of rows written so far."""
-
-
-def check_folder(out: str | PathLike[str]) -> Path:
-    """Refuse a folder that holds something already, or whose parent does not exist.
-
-    Raises:
-        SettingError: A release cannot be written there.
-    """
-    folder = Path(out)
-    try:
-        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    except OSError as error:
-        raise SettingError(f"out ({folder}) cannot be used: {error.strerror}; choose another") from None
-    if taken:
-        raise SettingError(f"out ({folder}) must be a new or empty folder; choose another")
-    parent = folder.absolute().parent
-    if not parent.is_dir():
-        raise SettingError(f"out ({folder}): folder {parent} does not exist; make it first")
-    if not os.access(parent, os.W_OK):
-        raise SettingError(f"out ({folder}): folder {parent} is not writable; choose another")
-    return folder
 
 
 def check_format(form: str) -> None:
@@ -54,8 +38,45 @@ def check_format(form: str) -> None:
         raise SettingError(f"format ({form}) must be {' or '.join(FORMATS)}")
 
 
+def claim(out: str | PathLike[str], form: str = "parquet", *, ledger: object = None) -> Place:
+    """Claim a folder for a release, before anything is spent.
+
+    Args:
+        out: A new or empty folder.
+        form: ``parquet`` or ``csv``.
+        ledger: Where spending will be written down, if that is a path: it must not be in the folder.
+
+    Raises:
+        SettingError: A release cannot be written there, or not in this format.
+    """
+    check_format(form)
+    place = Place(out, form)
+    if isinstance(ledger, str | PathLike) and place.holds(ledger):
+        place.close()
+        raise SettingError(f"out ({place.folder}) must not hold the ledger, which is private; put it elsewhere")
+    return place
+
+
+def check_room(place: Place, columns: int, rows: int | None) -> None:
+    """Refuse a place that plainly has no room for so many rows.
+
+    Args:
+        place: Where the release will be written.
+        columns: How many it has.
+        rows: How many were asked for; for the default, which is not known yet, room for a small table must do.
+
+    Raises:
+        SettingError: The disk is too full.
+    """
+    free, needed = place.free, (rows or _USUAL_ROWS) * columns * BYTES_PER_VALUE[place.form] + _OTHER_FILES
+    if free is not None and free < needed:
+        sizes = f"{free / 1e6:,.1f} MB free, at least {needed / 1e6:,.1f} MB needed"
+        remedy = "make room, choose another place" + (" or ask for fewer rows" if rows else "")
+        raise SettingError(f"out ({place.folder}) has too little room: {sizes}; {remedy}")
+
+
 def write(
-    release: Release, out: str | PathLike[str], form: str = "parquet", progress: Progress | None = None
+    release: Release, place: Place, progress: Progress | None = None, check: Callable[[], object] | None = None
 ) -> list[Path]:
     """Write synthetic rows, certificate, report and schema to a folder.
 
@@ -65,53 +86,55 @@ def write(
 
     Args:
         release: What to write.
-        out: A new or empty folder.
-        form: ``parquet`` or ``csv``.
+        place: A claimed folder; it is let go of, however this ends.
         progress: Told how many rows are written.
+        check: Called when all is written and nothing published yet; what it raises stops the release.
 
     Returns:
         The files made.
 
     Raises:
-        SettingError: The folder cannot be used, the format is unknown or the disk is full.
+        SettingError: The disk is full, or somebody took the folder meanwhile.
     """
-    check_format(form)
-    folder = check_folder(out)
-    # Named before it is made: an interrupt at any moment finds it.
-    staging = folder.absolute().parent / f".{folder.name[:100]}-{secrets.token_hex(8)}"
-    problem = None
-    try:
-        staging.mkdir(mode=0o700)
-        _fill(release, staging, form, progress)
-        staging.chmod(0o755)
-        staging.rename(folder)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    if problem:
-        raise SettingError(f"out ({folder}) cannot be written: {problem}; make room or choose another place")
-    return sorted(folder.iterdir())
+    with outcome(lambda: stated(charged=bool(release.spent), written=place.published)):
+        try:
+            with place:
+                _fill(release, place, progress)
+                if check:
+                    check()
+                return place.publish()
+        except OSError as error:
+            what = "is written, but may not outlast a power loss" if place.published else "cannot be written"
+            remedy = "make room or choose another place; from Python, release.save writes the same release for free"
+            reason = error.strerror or type(error).__name__
+            raise SettingError(f"out ({place.folder}) {what}: {reason}; {remedy}") from None
 
 
-def _fill(release: Release, folder: Path, form: str, progress: Progress | None) -> None:
+def _fill(release: Release, place: Place, progress: Progress | None) -> None:
     from threea.report import render
 
-    synthetic = folder / f"synthetic.{form}"
-    sample = _write_rows(release, synthetic, form, progress)
-    certificate = release.certificate(synthetic_sha256=_sha256(synthetic))
-    (folder / "schema.toml").write_text(release.schema_text(certificate.synthetic_sha256), encoding="utf-8")
-    (folder / "certificate.json").write_text(certificate.to_json(), encoding="utf-8")
-    (folder / "report.html").write_text(render(release, certificate, sample), encoding="utf-8")
+    synthetic = f"synthetic.{place.form}"
+    with place.file(synthetic) as file:
+        sample = _write_rows(release, file, place.form, progress)
+    certificate = release.certificate(synthetic_sha256=_sha256(place.path(synthetic)))
+    texts = {
+        "schema.toml": release.schema_text(certificate.synthetic_sha256),
+        "report.html": render(release, certificate, sample),
+        # The last: a folder that has it has all.
+        "certificate.json": certificate.to_json(),
+    }
+    for name, text in texts.items():
+        with place.file(name) as file:
+            file.write(text.encode())
 
 
-def _write_rows(release: Release, path: Path, form: str, progress: Progress | None) -> pa.Table:
+def _write_rows(release: Release, file: BinaryIO, form: str, progress: Progress | None) -> pa.Table:
     """Stream the rows to a file; return the first of them, for pictures."""
     import pyarrow as pa
 
     first: list[pa.RecordBatch] = []
     rows = 0
-    with RowWriter(path, form, release.layout) as writer:
+    with RowWriter(file, form, release.layout) as writer:
         for batch in release.batches():
             first = first or [batch]
             writer.write(batch)

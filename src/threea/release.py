@@ -22,6 +22,7 @@ from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
 from threea.certificate import Certificate, ClassShare, Guarantee
 from threea.model_summary import Figure
+from threea.place import Place
 from threea.report import words
 from threea.table import codec
 from threea.table.schema import OTHER, Chunk, Schema
@@ -242,6 +243,14 @@ class Release:
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
         )
 
-    def save(self, out: str | PathLike[str], form: str = "parquet") -> list[Path]:
-        """Write synthetic rows, certificate, report and schema to a new folder; return the files made."""
-        return publish.write(self, out, form)
+    def save(self, out: str | PathLike[str] | Place, form: str = "parquet") -> list[Path]:
+        """Write synthetic rows, certificate, report and schema to a new folder; return the files made.
+
+        Args:
+            out: A new or empty folder, or one claimed before (`publish.claim`), whose format is known then.
+            form: ``parquet`` or ``csv``.
+
+        Raises:
+            SettingError: It cannot be written there. Saving again elsewhere costs nothing.
+        """
+        return publish.write(self, out if isinstance(out, Place) else publish.claim(out, form))

@@ -18,7 +18,7 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.budget import Adjacency, Budget
-from threea.errors import SettingError
+from threea.errors import SettingError, outcome, stated
 from threea.framework import Progress, Recipe
 from threea.receipt import receipt
 from threea.recipes import DEFAULT, RECIPES
@@ -54,7 +54,8 @@ class Prepared:
         Cost:
             The whole budget, written to the ledger before the first answer.
         """
-        return self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
+        with outcome(lambda: stated(charged=self.table.charged, written=False)):
+            return self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
 
     def __str__(self) -> str:
         """Return the receipt: what will be asked, of whom, under which promise."""

@@ -14,6 +14,7 @@ import pytest
 
 from threea import cli, hospital
 from threea.anonymize.ledger import Ledger
+from threea.place import STAGING
 
 CANARY = "Xanthippe-7731"
 
@@ -269,13 +270,14 @@ def test_a_full_disk_gives_one_line_and_nothing_written(stays, described, tmp_pa
     arguments = ["release", stays, "--schema", described, "--epsilon", "1", "--rows", "5000", "--out", tmp_path / "r"]
     before = sorted(tmp_path.iterdir())
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120)
-    assert refused((done.returncode, done.stdout, done.stderr), 2, "cannot be written")
+    assert refused((done.returncode, done.stdout, done.stderr), 2, "cannot be written", "stays charged")
     assert sorted(tmp_path.iterdir()) == before
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 9000
 
 
 def test_an_interrupt_leaves_nothing_but_the_charge(stays, described, tmp_path):
-    arguments = ["--epsilon", "1", "--rows", "200000000", "--ledger", tmp_path / "ledger.db", "--out", tmp_path / "r"]
+    arguments = ["--epsilon", "1", "--rows", "20000000", "--ledger", tmp_path / "ledger.db", "--out", tmp_path / "r"]
+    Ledger(tmp_path / "ledger.db", create=True).close()
     # Whoever runs the tests in the background may have them ignore interrupts, and a child would, too.
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from threea.cli import main; main()"
@@ -283,15 +285,15 @@ def test_an_interrupt_leaves_nothing_but_the_charge(stays, described, tmp_path):
     command = [sys.executable, "-c", code, "release", stays, "--schema", described, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            while not any(path.name.startswith(".r-") for path in tmp_path.iterdir()):
+            while not list(tmp_path.glob(f"{STAGING}*/contents/synthetic.parquet")):
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 130
-    assert err.count("\n") == 1
-    assert not any(path.name == "r" or path.name.startswith(".r-") for path in tmp_path.iterdir())
+    assert err == "interrupted: no result was written; what was charged stays charged\n"
+    assert not any(path.name == "r" or path.name.startswith(STAGING) for path in tmp_path.iterdir())
     with Ledger(tmp_path / "ledger.db") as book:
         assert [row.spent for row in book.datasets()] == [1.0]
 

@@ -121,6 +121,11 @@ class PrivateTable:
         """Functions of rows that are not threea's and that were asked here: each is an assumption of the proof."""
         return tuple(self._interior.spending.foreign)
 
+    @property
+    def charged(self) -> bool:
+        """Whether anything was charged, or may have been."""
+        return self._interior.spending.charged
+
     def spent(self, plan: Plan) -> tuple[Line, ...]:
         """Return what was charged so far: of this plan line by line, and every time the rows were handed out."""
         return self._interior.spending.spent(plan)

@@ -43,11 +43,15 @@ class Unit:
 
 
 class Spending:
-    """Takes payment: reserves a plan once, then logs each charge before its answer."""
+    """Takes payment: reserves a plan once, then logs each charge before its answer.
+
+    `charged` says whether anything was, or may have been where the ledger failed.
+    """
 
     def __init__(self, budget: Budget, ledger: Ledger, dataset: str) -> None:
         self.budget, self.ledger, self.dataset = budget, ledger, dataset
         self.exposed: list[str] = []
+        self.charged = False
         self.foreign: dict[str, None] = {}
         self._releases: list[tuple[Plan, str, float]] = []
         self._asked: Counter[tuple[str, str]] = Counter()
@@ -107,7 +111,13 @@ class Spending:
 
     def _enter(self, epsilon: float, delta: float, lines: Sequence[Line], recipe: str) -> str:
         entries = [(line.name, to_json(line.event), line.count) for line in lines]
-        return self.ledger.reserve(self.dataset, epsilon=epsilon, delta=delta, lines=entries, recipe=recipe)
+        before, self.charged = self.charged, True
+        try:
+            return self.ledger.reserve(self.dataset, epsilon=epsilon, delta=delta, lines=entries, recipe=recipe)
+        except BudgetRefused:
+            # Of any other end, an interrupt say, nobody knows whether it came before the ledger's commit or after.
+            self.charged = before
+            raise
 
     def __repr__(self) -> str:
         return f"Spending({self.budget})"

@@ -9,13 +9,32 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from threea.cli import ledger, measuring, release, schema, terminal
-from threea.errors import ThreeaError
+from threea.errors import ThreeaError, fate_of, stated
+
+
+class Interrupted(Exception):
+    """An interrupt, as it passes the parser, which would make an exit code of it and forget what it carries."""
+
+
+class Commands(TyperGroup):
+    """The commands, and what an interrupt of one becomes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted from interrupt
+
 
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -30,9 +49,10 @@ def main() -> None:
     try:
         code = app(standalone_mode=False) or 0
     except ThreeaError as error:
-        terminal.complain(f"error: {error}")
+        terminal.complain("; ".join(filter(None, [f"error: {error}", fate_of(error)])))
         code = error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    except (Interrupted, KeyboardInterrupt, typer.Abort) as error:
+        terminal.complain(f"interrupted: {_ended(error)}")
         code = 130
     except BrokenPipeError:
         code = 0
@@ -44,12 +64,12 @@ def main() -> None:
             # Only the kind and the place: the message of a stranger's exception may quote a row.
             frame = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{Path(frame.filename).name}:{frame.lineno}"
-            terminal.complain(
-                f"internal error: {type(error).__name__} at {place}; nothing was written; please report it"
-            )
-    if code == 130:
-        terminal.complain("interrupted: no result was written; what was charged stays charged")
+            terminal.complain(f"internal error: {type(error).__name__} at {place}; {_ended(error)}; please report it")
     sys.exit(code)
+
+
+def _ended(error: BaseException) -> str:
+    return fate_of(error) or stated(charged=False, written=False)
 
 
 release.register(app)

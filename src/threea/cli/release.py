@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from threea.cli import terminal
-from threea.errors import SettingError
+from threea.errors import SettingError, outcome, stated
 
 if TYPE_CHECKING:
     from threea.framework import Recipe
+    from threea.place import Place
+    from threea.session import Prepared
     from threea.table.schema import Schema
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet: a file, or a folder of Parquet files.")]
@@ -103,18 +105,25 @@ def release(
 
 def make(data: Any, *, out: Path, form: str = "parquet", **options: Any) -> None:
     """Check everything that needs no spending, show the receipt, spend, write."""
-    from threea.publish import check_folder, check_format, write
+    from threea.publish import check_room, claim
     from threea.session import prepare
 
-    check_folder(out)
-    check_format(form)
-    with terminal.progress("Opening the table"):
-        prepared = prepare(data, **options)
-    terminal.say(str(prepared))
+    with claim(out, form, ledger=options.get("ledger")) as place:
+        with terminal.progress("Opening the table"):
+            prepared = prepare(data, **options)
+        check_room(place, len(prepared.table.layout), prepared.rows)
+        with outcome(lambda: stated(charged=prepared.table.charged, written=place.published)):
+            terminal.say(str(prepared))
+            _publish(prepared, place)
+
+
+def _publish(prepared: Prepared, place: Place) -> None:
+    from threea import publish
+
     with terminal.progress("Asking the private table") as advance:
         release = prepared.run(terminal.stages(advance))
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
-        files = write(release, out, form, advance)
+        files = publish.write(release, place, advance, check=prepared.table.check_ledger)
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
