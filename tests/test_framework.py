@@ -14,7 +14,7 @@ import pytest
 
 import threea
 from threea import hospital
-from threea.adapt.teacher import Taught
+from threea.adapt.taught import Taught
 from threea.approximate.label_counts import RARE
 from threea.budget import Budget
 from threea.model_summary import TermsFigure, TreeFigure
@@ -64,11 +64,11 @@ class TestFigures:
             hospital.stays(300), schema=hospital.schema(), budget=Budget(1.0), noise=SeededNoise(0)
         )
         release = Independent().run(table, rows=10)
-        assert (release.figures, release.classes) == ((), ())
+        assert (release.summary.figures, release.classes) == ((), ())
         assert "What the model knows" not in render(release, release.certificate(), release.table)
 
     def test_the_tree_holds_every_feature_once_after_its_parent(self, stays: Release) -> None:
-        figure = stays.figures[0]
+        figure = stays.summary.figures[0]
         assert isinstance(figure, TreeFigure)
         assert sorted(figure.nodes) == sorted(column.name for column in stays.schema.features)
         assert all(parent is None or parent < place for place, parent in enumerate(figure.parents))
@@ -77,7 +77,7 @@ class TestFigures:
         assert max(figure.strengths) > 0.05
 
     def test_the_terms_are_the_teachers_largest(self, stays: Release) -> None:
-        figure, model = stays.figures[1], stays.model
+        figure, model = stays.summary.figures[1], stays.model
         assert isinstance(figure, TermsFigure)
         assert isinstance(model, Taught)
         assert figure.two
@@ -94,7 +94,7 @@ class TestFigures:
         shifted[1, : model.model.features[model.learned[0]].merged.size] += 5.0
         again = dataclasses.replace(model, weights=shifted).figures[1]
         assert isinstance(again, TermsFigure)
-        before = stays.figures[1]
+        before = stays.summary.figures[1]
         assert isinstance(before, TermsFigure)
         assert [term.weight for term in again.terms] == pytest.approx([term.weight for term in before.terms])
 
@@ -110,11 +110,11 @@ class TestFigures:
         assert "<bdi>teacher&#39;s gradient</bdi>" in text
 
     def test_the_noise_of_every_sum_is_told_in_rows(self, stays: Release) -> None:
-        assert set(stays.noise) == set(LINES) - {"tree edges"}
+        assert set(stays.summary.noise) == set(LINES) - {"tree edges"}
         for line in stays.plan.lines:
-            if line.name in stays.noise:
+            if line.name in stays.summary.noise:
                 # A count's noise is at least that of a sum whose sensitivity is one row, or half of one if clipped so.
-                assert stays.noise[line.name] >= 0.5 * line.event.noise_multiplier * (1 - 1e-9)
+                assert stays.summary.noise[line.name] >= 0.5 * line.event.noise_multiplier * (1 - 1e-9)
         text = render(stays, stays.certificate(), stays.table)
         assert text.count('data-is="Noise in rows">±') == len(LINES) - 1
 
@@ -125,7 +125,7 @@ class TestFigures:
         (line,) = release.plan.lines
         # One stack of as many counts as there are features: a row moves each by one.
         wanted = line.event.noise_multiplier * np.sqrt(len(schema.features))
-        assert release.noise == {line.name: pytest.approx(wanted, rel=1e-6)}
+        assert release.summary.noise == {line.name: pytest.approx(wanted, rel=1e-6)}
         text = render(release, release.certificate(), release.table)
         assert text.count('data-is="Noise in rows">±') == 1
 

@@ -25,7 +25,7 @@ from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
 from threea.errors import BudgetRefused, SettingError, UserError
 from threea.framework import Recipe
-from threea.release import CHUNK_ROWS, Fixed
+from threea.release import CHUNK_ROWS, FEW_ROWS, STANDS_OUT
 from threea.table.schema import Schema
 from threea.testing.canary import keeps_no_row
 from threea.testing.noise import SeededNoise, SilentNoise
@@ -149,12 +149,20 @@ def refuses_ids_alone(recipe: Recipe) -> None:
 
 
 def has_as_many_rows_as_it_should(recipe: Recipe) -> None:
-    """About as many as there are private ones; or as many as the model holds, if the recipe says so."""
+    """As many as were counted, a few if the count may be noise alone; or as many as there are points in a set."""
     for case in (PLAIN, CASES["one row"]):
         release = run(recipe, case, rows=None, noise=SilentNoise())
-        expected = release.model.rows if is_fixed(recipe) else case.table.num_rows
+        points, private = release.summary.points, release.summary.private_rows
+        hold((points is not None) == is_fixed(recipe), "a finite set must be told by both recipe and model")
+        if points is not None:
+            expected = len(next(iter(points.values())))
+        else:
+            hold(private == case.table.num_rows, f"{private} private rows are counted of {case.table.num_rows}")
+            stands_out = case.table.num_rows >= STANDS_OUT * release.summary.private_rows_stddev
+            expected = case.table.num_rows if stands_out else FEW_ROWS
+            hold(stands_out == (case is PLAIN), "the noise on the number of rows is not what it is")
+            hold(bool(release.rows_note) != stands_out, "the release does not say why it has so many rows")
         hold(release.rows == expected, f"{release.rows} rows by default, not {expected}")
-        hold(isinstance(release.model, Fixed) == is_fixed(recipe), "a finite set must be told by both recipe and model")
 
 
 # It spends what it may.
@@ -258,9 +266,9 @@ def does_not_repeat_noise(recipe: Recipe) -> None:
     """Noisy answers are on a grid of 2**-30, and rows many: that all agree by chance will not be seen."""
     one, other = (run(recipe, PLAIN, seed=1, rows=2000) for _ in range(2))
     hold(one.seed == other.seed, "a seed is not kept")
-    if one.model.histograms:
+    if one.summary.histograms:
         counts, others = (
-            np.concatenate([each.counts for each in release.model.histograms.values()]) for release in (one, other)
+            np.concatenate([each.counts for each in release.summary.histograms.values()]) for release in (one, other)
         )
         hold(not np.array_equal(counts, others), "a seed repeats the noise")
     else:
