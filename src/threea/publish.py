@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from threea.errors import SettingError
+from threea.model_file import NAME, packed
 from threea.table.writing import FORMATS, RowWriter
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def check_format(form: str) -> None:
 def write(
     release: Release, out: str | PathLike[str], form: str = "parquet", progress: Progress | None = None
 ) -> list[Path]:
-    """Write synthetic rows, certificate, report and schema to a folder.
+    """Write synthetic rows, certificate, report, schema and model to a folder.
 
     Guarantees:
         - The folder appears whole or not at all.
@@ -99,7 +100,11 @@ def _fill(release: Release, folder: Path, form: str, progress: Progress | None) 
 
     synthetic = folder / f"synthetic.{form}"
     sample = _write_rows(release, synthetic, form, progress)
-    certificate = release.certificate(synthetic_sha256=_sha256(synthetic))
+    model = packed(release) or b""
+    digest = hashlib.sha256(model).hexdigest() if model else ""
+    certificate = release.certificate(synthetic_sha256=_sha256(synthetic), model_sha256=digest)
+    if model:
+        (folder / NAME).write_bytes(model)
     (folder / "schema.toml").write_text(release.schema_text(certificate.synthetic_sha256), encoding="utf-8")
     (folder / "certificate.json").write_text(certificate.to_json(), encoding="utf-8")
     (folder / "report.html").write_text(render(release, certificate, sample), encoding="utf-8")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -21,10 +21,13 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.ledger_chain import LedgerHead
 from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
-from threea.certificate import Certificate, ClassShare, Guarantee
+from threea.backends.frames import Frame
+from threea.certificate import Certificate, ClassShare, Guarantee, now
 from threea.model_summary import ModelSummary
+from threea.pricing import check_numbers
 from threea.report import words
-from threea.table import codec
+from threea.table import codec, conditions
+from threea.table.conditions import Given
 from threea.table.schema import OTHER, Schema
 
 if TYPE_CHECKING:
@@ -75,7 +78,10 @@ class Release:
     """Where the ledger's chain of entries ended after the last charge, if there is a ledger file."""
     secure: bool = True
     """Whether the noise was meant to protect anyone."""
-    restore: Callable[[Any, Schema], Any] = lambda table, _: table
+    restore: Frame = field(default_factory=Frame)
+    """As which kind of table rows are handed back."""
+    created: str = field(default_factory=now)
+    """When it was made, in UTC."""
 
     @classmethod
     def made(
@@ -105,7 +111,7 @@ class Release:
             layout=table.layout,
             rows=rows or default_rows(summary),
             rows_note="" if rows else default_note(summary),
-            seed=int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]),
+            seed=_sampling_seed(seed),
             ledger_head=table.ledger_head,
             secure=table.secure,
             restore=table.restore,
@@ -125,6 +131,43 @@ class Release:
             kept = not self.doubts and self.accounted_epsilon <= self.plan.budget.epsilon
             return Guarantee.PROVEN if kept else Guarantee.NONE
         return self.promised if self.secure else Guarantee.NONE
+
+    def sample(self, rows: int, given: Mapping[str, Any] | None = None, seed: int | None = None) -> Any:
+        """Draw other rows than the release's own, or more of them.
+
+        Cost:
+            Nothing: it is post-processing of answers that were paid for.
+
+        Args:
+            rows: How many. Of a finite set they are drawn with replacement.
+            given: Only such rows: by column, a value or a list of them, or ``(lower, upper)`` with None for no bound.
+            seed: Makes it repeatable; with the seed, and as many rows as the release was made with, they are its own.
+
+        Returns:
+            A table of the kind that came in: pandas, polars or Arrow.
+
+        Raises:
+            SettingError: There is no such column or value, or no row that fits.
+
+        Example:
+            >>> from threea import hospital, synthesize
+            >>> release = synthesize(hospital.stays(500), schema=hospital.schema(), epsilon=1.0)
+            >>> set(release.sample(20, given={"died": True, "age": (65, None)})["died"].to_pylist())
+            {True}
+        """
+        import pyarrow as pa
+
+        check_numbers(rows, seed)
+        batches = self.draws(rows, conditions.given(self.schema, given), seed)
+        return self.restore(pa.Table.from_batches(batches, schema=self.layout), self.schema)
+
+    def draws(self, rows: int, given: Given | None = None, seed: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Draw rows chunk by chunk, as `sample` does."""
+        start_of = _sampling_seed(seed)
+        for start in range(0, rows, CHUNK_ROWS):
+            rng = np.random.default_rng([start_of, start])
+            chunk = self.model.sample(min(CHUNK_ROWS, rows - start), rng, given)
+            yield codec.decode(chunk, self.schema, self.layout, first_row=start)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Draw the synthetic rows, the same ones each time."""
@@ -173,7 +216,7 @@ class Release:
         notes = {target: words.rebalanced_note(self.classes)} if target is not None and self.classes else {}
         return self.schema.to_toml(notes, release=synthetic_sha256)
 
-    def certificate(self, synthetic_sha256: str = "") -> Certificate:
+    def certificate(self, synthetic_sha256: str = "", model_sha256: str = "") -> Certificate:
         """State what was released, under which guarantee, from which events."""
         budget = self.plan.budget
         return Certificate(
@@ -197,12 +240,19 @@ class Release:
             schema_origin=self.schema.provenance,
             schema_sha256=hashlib.sha256(self.schema_text(synthetic_sha256).encode()).hexdigest(),
             synthetic_sha256=synthetic_sha256,
+            model_sha256=model_sha256,
+            created=self.created,
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
         )
 
     def save(self, out: str | PathLike[str], form: str = "parquet") -> list[Path]:
-        """Write synthetic rows, certificate, report and schema to a new folder; return the files made."""
+        """Write synthetic rows, certificate, report, schema and model to a new folder; return the files made."""
         return publish.write(self, out, form)
+
+
+def _sampling_seed(seed: int | None) -> int:
+    """Return what seeds the chunks; another each time if no seed is given."""
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
 
 
 def default_rows(summary: ModelSummary) -> int:

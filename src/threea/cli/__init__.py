@@ -12,7 +12,7 @@ from pathlib import Path
 
 import typer
 
-from threea.cli import ledger, measuring, release, schema, terminal
+from threea.cli import ledger, measuring, release, sample, schema, terminal
 from threea.errors import ThreeaError
 
 app = typer.Typer(
@@ -54,6 +54,7 @@ def main() -> None:
 
 release.register(app)
 schema.register(app)
+sample.register(app)
 
 
 @app.command()

@@ -120,6 +120,8 @@ def make(data: Any, *, out: Path, form: str = "parquet", **options: Any) -> None
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
     for file in files:
         terminal.say(f"  {file}")
+    if release.rows_note:
+        terminal.say(release.rows_note)
 
 
 def _described(path: Path, confirmed: bool) -> Schema:

@@ -10,8 +10,10 @@ import itertools
 import json
 import math
 import pickle
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +25,11 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
-from threea.errors import BudgetRefused, SettingError, UserError
+from threea.errors import BudgetRefused, InputError, SettingError, UserError
 from threea.framework import Recipe
+from threea.model_file import load_release, packed
 from threea.release import CHUNK_ROWS, FEW_ROWS, STANDS_OUT
+from threea.table import codec, conditions
 from threea.table.schema import Schema
 from threea.testing.canary import keeps_no_row
 from threea.testing.noise import SeededNoise, SilentNoise
@@ -253,6 +257,43 @@ def draws_the_same_rows_each_time(recipe: Recipe) -> None:
         hold(not tail.equals(head), "every chunk starts with the same rows")
 
 
+def is_the_same_when_loaded(recipe: Recipe) -> None:
+    """Its file, if it has one, holds all of it: the same rows, certificate and further draws; a changed one is refused.
+
+    A stranger's model has no file; what is saved without one says so in its certificate.
+    """
+    release = run(recipe, PLAIN, rows=CHUNK_ROWS // 16, seed=5)
+    file = packed(release)
+    if file is None:
+        hold(not type(release.model).__module__.startswith("threea."), "a model of threea's own is not written")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.threea"
+        path.write_bytes(file)
+        loaded = load_release(path)
+        hold(packed(loaded) == file, "a release that was read is written otherwise")
+        hold(loaded.table.equals(release.table), "a release that was read has other rows")
+        hold(loaded.certificate() == release.certificate(), "a release that was read has another certificate")
+        hold(loaded.sample(50, seed=9).equals(release.sample(50, seed=9)), "a release that was read draws other rows")
+        for place in np.random.default_rng(0).integers(0, len(file), 20).tolist():
+            path.write_bytes(file[:place] + bytes([file[place] ^ 1]) + file[place + 1 :])
+            refuses(InputError, f"a model file with a flipped bit at byte {place}", load_release, path)
+
+
+def draws_what_is_asked_for(recipe: Recipe) -> None:
+    """Rows that fit conditions on the label and on others, or a line that says that there are none."""
+    release = run(recipe, PLAIN, noise=SilentNoise())
+    for given in ({"label": "yes"}, {"age": (40, None)}, {"label": "no", "colour": ["red", None], "length": (0.2, 4)}):
+        asked = conditions.given(release.schema, given)
+        points = release.summary.points
+        if points is not None and asked and not conditions.fits(points, asked).any():
+            refuses(SettingError, f"{given}, which no point fits", release.sample, 40, given)
+            continue
+        rows = codec.encode(release.sample(40, given, seed=1), release.schema)
+        hold(len(rows["age"]) == 40, f"{len(rows['age'])} rows were drawn for {given}, not 40")
+        hold(asked is not None and bool(conditions.fits(rows, asked).all()), f"a row does not fit {given}")
+
+
 def repeats_sampling_by_seed(recipe: Recipe) -> None:
     """Without noise the seed is all that is random; of a set of its own size nothing is."""
     one, again, other, none = (
@@ -356,6 +397,8 @@ LAWS: tuple[Callable[[Recipe], None], ...] = (
     refuses_impossible_rows,
     keeps_to_the_plan_looked_at,
     draws_the_same_rows_each_time,
+    is_the_same_when_loaded,
+    draws_what_is_asked_for,
     repeats_sampling_by_seed,
     does_not_repeat_noise,
     leaves_the_global_generator_alone,
