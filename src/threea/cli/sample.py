@@ -30,7 +30,7 @@ def sample(
     out: Annotated[Path, typer.Option(help="A new file for them.")],
     given: Annotated[
         list[str] | None,
-        typer.Option(help="Only such rows: column=value; several values of a column are alternatives."),
+        typer.Option(help="Only such rows: column=value; of several values, any."),
     ] = None,
     where: Annotated[
         list[str] | None, typer.Option(help="Only such rows: 'column>=number', or <=, <, >, also of dates; all hold.")
@@ -55,7 +55,7 @@ def sample(
     budget = loaded.plan.budget
     promise = f"{loaded.guarantee}, at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
     terminal.say(
-        f"{out}: {rows:,} rows, at no cost: they have the guarantee of the release they come from ({promise})."
+        f"{out}: {rows:,} rows at no cost, under the guarantee of the release they come from ({promise})."
     )
 
 
