@@ -13,11 +13,17 @@ import pyarrow as pa
 import pytest
 
 import threea
-from threea import hospital
+from threea import framework, hospital
+from threea.adapt.clustmix_adapt import InducedMixture
 from threea.adapt.taught import Taught
+from threea.adapt.teacher import Teacher
+from threea.anonymize.plan import Plan, Step
 from threea.approximate.label_counts import RARE
+from threea.approximate.points import Points
 from threea.budget import Budget
+from threea.errors import SettingError
 from threea.model_summary import TermsFigure, TreeFigure
+from threea.published.clustmix_mixing import Mixing
 from threea.recipes import Independent, LabelTree
 from threea.release import Release
 from threea.report import render
@@ -204,3 +210,22 @@ def test_error_bars_are_as_long_as_the_noise_is_wide() -> None:
     spread = np.std([teacher.effects[1, told] for teacher in teachers], axis=0, ddof=1)
     ratio = spread / teachers[0].errors[1, told]
     assert 0.8 < float(np.median(ratio)) < 1.25
+
+
+class TestProtocols:
+    def test_the_framework_is_read_in_five_minutes(self) -> None:
+        assert len(Path(framework.__file__).read_text().splitlines()) < 150
+
+    @pytest.mark.parametrize(
+        ("adaptation", "said"),
+        [
+            (Teacher(), "the teacher labels rows of a label tree, not of a Points"),
+            (InducedMixture(alpha=1.0, regularisation=0.1, weight=1.0), "clusters of a mixture, not of a Points"),
+            (Mixing(), "mixing needs clusters of rows, not a Points"),
+        ],
+    )
+    def test_an_adaptation_says_which_models_it_takes(self, adaptation: Any, said: str) -> None:
+        table = threea.open_table(hospital.stays(100), schema=hospital.schema(), budget=Budget(1.0))
+        plan = Plan.calibrate(table.budget, [Step(name="any", weight=1.0)])
+        with pytest.raises(SettingError, match=said):
+            adaptation.adapt(Points({"age": np.zeros(2)}), table, plan)

@@ -54,9 +54,7 @@ def sample(
         _write(loaded, rows, conditions, seed, out, form, advance)
     budget = loaded.plan.budget
     promise = f"{loaded.guarantee}, at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
-    terminal.say(
-        f"{out}: {rows:,} rows at no cost, under the guarantee of the release they come from ({promise})."
-    )
+    terminal.say(f"{out}: {rows:,} rows at no cost, under the guarantee of the release they come from ({promise}).")
 
 
 def _check_place(out: Path) -> None:
