@@ -32,7 +32,7 @@ CULPRITS = {
     "threea.published.dpmix": "published/dpmix.py",
 }
 ABOVE = {
-    "threea.recipes.independent": "threea.published.points",
+    "threea.recipes.independent": "threea.published.scaling",
     "threea.published.dpmix": "threea.recipes.independent",
     "threea.approximate.histograms": "threea.adapt.kip",
     "threea.adapt.teacher": "threea.recipes.auto",

@@ -13,11 +13,17 @@ import pyarrow as pa
 import pytest
 
 import threea
-from threea import hospital
-from threea.adapt.teacher import Taught
+from threea import framework, hospital
+from threea.adapt.clustmix_adapt import InducedMixture
+from threea.adapt.taught import Taught
+from threea.adapt.teacher import Teacher
+from threea.anonymize.plan import Plan, Step
 from threea.approximate.label_counts import RARE
+from threea.approximate.points import Points
 from threea.budget import Budget
+from threea.errors import SettingError
 from threea.model_summary import TermsFigure, TreeFigure
+from threea.published.clustmix_mixing import Mixing
 from threea.recipes import Independent, LabelTree
 from threea.release import Release
 from threea.report import render
@@ -64,11 +70,11 @@ class TestFigures:
             hospital.stays(300), schema=hospital.schema(), budget=Budget(1.0), noise=SeededNoise(0)
         )
         release = Independent().run(table, rows=10)
-        assert (release.figures, release.classes) == ((), ())
+        assert (release.summary.figures, release.classes) == ((), ())
         assert "What the model knows" not in render(release, release.certificate(), release.table)
 
     def test_the_tree_holds_every_feature_once_after_its_parent(self, stays: Release) -> None:
-        figure = stays.figures[0]
+        figure = stays.summary.figures[0]
         assert isinstance(figure, TreeFigure)
         assert sorted(figure.nodes) == sorted(column.name for column in stays.schema.features)
         assert all(parent is None or parent < place for place, parent in enumerate(figure.parents))
@@ -77,7 +83,7 @@ class TestFigures:
         assert max(figure.strengths) > 0.05
 
     def test_the_terms_are_the_teachers_largest(self, stays: Release) -> None:
-        figure, model = stays.figures[1], stays.model
+        figure, model = stays.summary.figures[1], stays.model
         assert isinstance(figure, TermsFigure)
         assert isinstance(model, Taught)
         assert figure.two
@@ -94,7 +100,7 @@ class TestFigures:
         shifted[1, : model.model.features[model.learned[0]].merged.size] += 5.0
         again = dataclasses.replace(model, weights=shifted).figures[1]
         assert isinstance(again, TermsFigure)
-        before = stays.figures[1]
+        before = stays.summary.figures[1]
         assert isinstance(before, TermsFigure)
         assert [term.weight for term in again.terms] == pytest.approx([term.weight for term in before.terms])
 
@@ -110,11 +116,11 @@ class TestFigures:
         assert "<bdi>teacher&#39;s gradient</bdi>" in text
 
     def test_the_noise_of_every_sum_is_told_in_rows(self, stays: Release) -> None:
-        assert set(stays.noise) == set(LINES) - {"tree edges"}
+        assert set(stays.summary.noise) == set(LINES) - {"tree edges"}
         for line in stays.plan.lines:
-            if line.name in stays.noise:
+            if line.name in stays.summary.noise:
                 # A count's noise is at least that of a sum whose sensitivity is one row, or half of one if clipped so.
-                assert stays.noise[line.name] >= 0.5 * line.event.noise_multiplier * (1 - 1e-9)
+                assert stays.summary.noise[line.name] >= 0.5 * line.event.noise_multiplier * (1 - 1e-9)
         text = render(stays, stays.certificate(), stays.table)
         assert text.count('data-is="Noise in rows">±') == len(LINES) - 1
 
@@ -125,7 +131,7 @@ class TestFigures:
         (line,) = release.plan.lines
         # One stack of as many counts as there are features: a row moves each by one.
         wanted = line.event.noise_multiplier * np.sqrt(len(schema.features))
-        assert release.noise == {line.name: pytest.approx(wanted, rel=1e-6)}
+        assert release.summary.noise == {line.name: pytest.approx(wanted, rel=1e-6)}
         text = render(release, release.certificate(), release.table)
         assert text.count('data-is="Noise in rows">±') == 1
 
@@ -204,3 +210,22 @@ def test_error_bars_are_as_long_as_the_noise_is_wide() -> None:
     spread = np.std([teacher.effects[1, told] for teacher in teachers], axis=0, ddof=1)
     ratio = spread / teachers[0].errors[1, told]
     assert 0.8 < float(np.median(ratio)) < 1.25
+
+
+class TestProtocols:
+    def test_the_framework_is_read_in_five_minutes(self) -> None:
+        assert len(Path(framework.__file__).read_text().splitlines()) < 150
+
+    @pytest.mark.parametrize(
+        ("adaptation", "said"),
+        [
+            (Teacher(), "the teacher labels rows of a label tree, not of a Points"),
+            (InducedMixture(alpha=1.0, regularisation=0.1, weight=1.0), "clusters of a mixture, not of a Points"),
+            (Mixing(), "mixing needs clusters of rows, not a Points"),
+        ],
+    )
+    def test_an_adaptation_says_which_models_it_takes(self, adaptation: Any, said: str) -> None:
+        table = threea.open_table(hospital.stays(100), schema=hospital.schema(), budget=Budget(1.0))
+        plan = Plan.calibrate(table.budget, [Step(name="any", weight=1.0)])
+        with pytest.raises(SettingError, match=said):
+            adaptation.adapt(Points({"age": np.zeros(2)}), table, plan)

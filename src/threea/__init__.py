@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from threea.anonymize.open_table import open_table
     from threea.budget import Adjacency, Budget
     from threea.framework import Recipe
+    from threea.model_file import load_release
     from threea.release import Release
     from threea.session import synthesize
     from threea.table.schema import Column, Kind, Schema
@@ -29,6 +30,7 @@ __all__ = [
     "Release",
     "Schema",
     "hospital",
+    "load_release",
     "open_table",
     "recipes",
     "synthesize",
@@ -44,6 +46,7 @@ _HOMES = {
     "Release": "threea.release",
     "Schema": "threea.table.schema",
     "hospital": "threea.hospital",
+    "load_release": "threea.model_file",
     "open_table": "threea.anonymize.open_table",
     "recipes": "threea.recipes",
     "synthesize": "threea.session",

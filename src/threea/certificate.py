@@ -77,6 +77,8 @@ class Certificate:
     schema_origin: str
     schema_sha256: str
     synthetic_sha256: str = ""
+    model_sha256: str = ""
+    """Of `model.threea`; empty if a model that is not of threea's own making was not written."""
     ledger_head: dict[str, Any] | None = None
     """Number and hash of the ledger's last entry after the last charge, null without a ledger file."""
     created: str = field(default_factory=now)

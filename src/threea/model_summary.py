@@ -5,13 +5,15 @@ Models make them, the report draws them. Everything in them follows from noisy a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from threea.table.cells import Cells, Merged
+from threea.table.schema import Chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,29 @@ class TermsFigure:
 
 
 Figure = TreeFigure | TermsFigure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """What a model says of itself, as far as its noisy answers tell; it may leave out any of it.
+
+    Args:
+        private_rows: The noisy number of private rows; None if it was not measured.
+        private_rows_stddev: Of the noise on it, at most.
+        histograms: Noisy counts by column.
+        figures: What else can be drawn.
+        noise: Standard deviation of each number in an answer, in rows, by the name of the plan's line.
+        class_shares: Share of the synthetic and noisy share of the private rows, by the target's code, where classes
+            are drawn in another ratio than the private table's; empty if they are not.
+        settings: Those of the recipe's settings that were chosen on the way.
+        points: The encoded rows of a model that is a finite set, each released once; None if rows are drawn.
+    """
+
+    private_rows: float | None = None
+    private_rows_stddev: float = 0.0
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    figures: tuple[Figure, ...] = ()
+    noise: Mapping[str, float] = field(default_factory=dict)
+    class_shares: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    points: Chunk | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from threea.errors import SettingError, outcome, stated
+from threea.model_file import NAME, packed
 from threea.place import Place, check_folder
 from threea.table.writing import FORMATS, RowWriter
 
@@ -78,7 +79,7 @@ def check_room(place: Place, columns: int, rows: int | None) -> None:
 def write(
     release: Release, place: Place, progress: Progress | None = None, check: Callable[[], object] | None = None
 ) -> list[Path]:
-    """Write synthetic rows, certificate, report and schema to a folder.
+    """Write synthetic rows, certificate, report, schema and model to a folder.
 
     Guarantees:
         - The folder appears whole or not at all.
@@ -116,16 +117,20 @@ def _fill(release: Release, place: Place, progress: Progress | None) -> None:
     synthetic = f"synthetic.{place.form}"
     with place.file(synthetic) as file:
         sample = _write_rows(release, file, place.form, progress)
-    certificate = release.certificate(synthetic_sha256=_sha256(place.path(synthetic)))
-    texts = {
-        "schema.toml": release.schema_text(certificate.synthetic_sha256),
-        "report.html": render(release, certificate, sample),
+    model = packed(release) or b""
+    digest = hashlib.sha256(model).hexdigest() if model else ""
+    certificate = release.certificate(synthetic_sha256=_sha256(place.path(synthetic)), model_sha256=digest)
+    contents = {
+        NAME: model,
+        "schema.toml": release.schema_text(certificate.synthetic_sha256).encode(),
+        "report.html": render(release, certificate, sample).encode(),
         # The last: a folder that has it has all.
-        "certificate.json": certificate.to_json(),
+        "certificate.json": certificate.to_json().encode(),
     }
-    for name, text in texts.items():
-        with place.file(name) as file:
-            file.write(text.encode())
+    for name, content in contents.items():
+        if content:
+            with place.file(name) as file:
+                file.write(content)
 
 
 def _write_rows(release: Release, file: BinaryIO, form: str, progress: Progress | None) -> pa.Table:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -20,12 +21,15 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.ledger_chain import LedgerHead
 from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
-from threea.certificate import Certificate, ClassShare, Guarantee
-from threea.model_summary import Figure
+from threea.backends.frames import Frame
+from threea.certificate import Certificate, ClassShare, Guarantee, now
+from threea.model_summary import ModelSummary
 from threea.place import Place
+from threea.pricing import check_numbers
 from threea.report import words
-from threea.table import codec
-from threea.table.schema import OTHER, Chunk, Schema
+from threea.table import codec, conditions
+from threea.table.conditions import Given
+from threea.table.schema import OTHER, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,53 +39,9 @@ if TYPE_CHECKING:
 CHUNK_ROWS = 1 << 16
 
 
-@runtime_checkable
-class Illustrated(Protocol):
-    """A model that can show what it is made of."""
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """Pictures of what follows from its noisy answers, as data."""
-        ...
-
-
-@runtime_checkable
-class Blurred(Protocol):
-    """A model that remembers how noisy its answers were."""
-
-    @property
-    def noise(self) -> Mapping[str, float]:
-        """Standard deviation of each number in an answer, in rows, by the name of the plan's line."""
-        ...
-
-
-@runtime_checkable
-class Rebalanced(Protocol):
-    """A model that may draw the classes of a listed target in another ratio than the private table's."""
-
-    @property
-    def class_shares(self) -> Mapping[int, tuple[float, float]]:
-        """Share of the synthetic and noisy share of the private rows, by code; empty if they are the same."""
-        ...
-
-
-@runtime_checkable
-class Fixed(Protocol):
-    """A model that is a finite set of rows, `rows` of them, each released once."""
-
-    def points(self, start: int, stop: int) -> Chunk:
-        """Return the rows from one position up to, not including, another."""
-        ...
-
-
-@runtime_checkable
-class Tuned(Protocol):
-    """A model for which some of its recipe's settings were chosen on the way."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Those chosen, by their names in the recipe; empty if all are as given."""
-        ...
+STANDS_OUT, FEW_ROWS = 3.0, 1_000
+"""A noisy count of this many standard deviations says how many rows to draw; otherwise it may be noise alone, and so
+many are drawn. Chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +50,7 @@ class Release:
 
     recipe: str
     """The recipe's name."""
-    summary: str
+    description: str
     """What it does, in a line."""
     settings: Mapping[str, Any]
     """The recipe's, as the model was made."""
@@ -113,11 +73,16 @@ class Release:
     layout: pa.Schema
     rows: int
     seed: int
+    rows_note: str = ""
+    """Why it has so many rows, if they are neither what was asked for nor what was counted."""
     ledger_head: LedgerHead | None = None
     """Where the ledger's chain of entries ended after the last charge, if there is a ledger file."""
     secure: bool = True
     """Whether the noise was meant to protect anyone."""
-    restore: Callable[[Any, Schema], Any] = lambda table, _: table
+    restore: Frame = field(default_factory=Frame)
+    """As which kind of table rows are handed back."""
+    created: str = field(default_factory=now)
+    """When it was made, in UTC."""
 
     @classmethod
     def made(
@@ -130,11 +95,11 @@ class Release:
             f"{name} is not part of threea; it is trusted to look at rows one by one, through the private table alone"
             for name in (*stranger, *(f"row function {name}" for name in table.foreign))
         )
-        chosen = model.settings if isinstance(model, Tuned) else {}
+        summary = model.summary
         return cls(
             recipe=recipe.name,
-            summary=recipe.summary,
-            settings={**dataclasses.asdict(recipe), **chosen},
+            description=recipe.summary,
+            settings={**dataclasses.asdict(recipe), **summary.settings},
             promised=recipe.guarantee,
             assumptions=(*recipe.assumptions, *foreign),
             doubts=table.doubts,
@@ -145,8 +110,9 @@ class Release:
             model=model,
             schema=table.schema,
             layout=table.layout,
-            rows=rows or max(model.rows, 1),
-            seed=int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]),
+            rows=rows or default_rows(summary),
+            rows_note="" if rows else default_note(summary),
+            seed=_sampling_seed(seed),
             ledger_head=table.ledger_head,
             secure=table.secure,
             restore=table.restore,
@@ -167,13 +133,53 @@ class Release:
             return Guarantee.PROVEN if kept else Guarantee.NONE
         return self.promised if self.secure else Guarantee.NONE
 
+    def sample(self, rows: int, given: Mapping[str, Any] | None = None, seed: int | None = None) -> Any:
+        """Draw other rows than the release's own, or more of them.
+
+        Cost:
+            Nothing: it is post-processing of answers that were paid for.
+
+        Args:
+            rows: How many. Of a finite set they are drawn with replacement.
+            given: Only such rows: by column, a value or a list of them, or ``(lower, upper)`` with None for no bound.
+            seed: Makes it repeatable; with the seed, and as many rows as the release was made with, they are its own.
+
+        Returns:
+            A table of the kind that came in: pandas, polars or Arrow.
+
+        Raises:
+            SettingError: There is no such column or value, or no row that fits.
+
+        Example:
+            >>> from threea import hospital, synthesize
+            >>> release = synthesize(hospital.stays(500), schema=hospital.schema(), epsilon=1.0)
+            >>> set(release.sample(20, given={"died": True, "age": (65, None)})["died"].to_pylist())
+            {True}
+        """
+        import pyarrow as pa
+
+        check_numbers(rows, seed)
+        batches = self.draws(rows, conditions.given(self.schema, given), seed)
+        return self.restore(pa.Table.from_batches(batches, schema=self.layout), self.schema)
+
+    def draws(self, rows: int, given: Given | None = None, seed: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Draw rows chunk by chunk, as `sample` does."""
+        start_of = _sampling_seed(seed)
+        for start in range(0, rows, CHUNK_ROWS):
+            rng = np.random.default_rng([start_of, start])
+            chunk = self.model.sample(min(CHUNK_ROWS, rows - start), rng, given)
+            yield codec.decode(chunk, self.schema, self.layout, first_row=start)
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Draw the synthetic rows, the same ones each time."""
         for start in range(0, self.rows, CHUNK_ROWS):
             rng = np.random.default_rng([self.seed, start])
             stop = min(start + CHUNK_ROWS, self.rows)
-            model = self.model
-            chunk = model.points(start, stop) if isinstance(model, Fixed) else model.sample(stop - start, rng)
+            points = self.summary.points
+            if points is None:
+                chunk = self.model.sample(stop - start, rng)
+            else:
+                chunk = {name: values[start:stop] for name, values in points.items()}
             yield codec.decode(chunk, self.schema, self.layout, first_row=start)
 
     @property
@@ -188,27 +194,22 @@ class Release:
         """All synthetic rows, as the kind of table that came in: pandas, polars or Arrow."""
         return self.restore(self.table, self.schema)
 
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """What the model shows of itself, if it does."""
-        return self.model.figures if isinstance(self.model, Illustrated) else ()
-
-    @property
-    def noise(self) -> Mapping[str, float]:
-        """How noisy the answers were, in rows, as far as the model remembers."""
-        return self.model.noise if isinstance(self.model, Blurred) else {}
+    @cached_property
+    def summary(self) -> ModelSummary:
+        """What the model says of itself."""
+        return self.model.summary
 
     @property
     def classes(self) -> tuple[ClassShare, ...]:
         """The target's classes, if they are drawn in another ratio than the private table's."""
-        if self.schema.target is None or not isinstance(self.model, Rebalanced):
+        if self.schema.target is None:
             return ()
         categories = self.schema[self.schema.target].categories
 
         def name(code: int) -> str:
             return "missing" if code < 0 else categories[code] if code < len(categories) else OTHER
 
-        return tuple(ClassShare(name(code), *shares) for code, shares in self.model.class_shares.items())
+        return tuple(ClassShare(name(code), *shares) for code, shares in self.summary.class_shares.items())
 
     def schema_text(self, synthetic_sha256: str = "") -> str:
         """Return the schema as it is written, with a note on the target if its classes were rebalanced."""
@@ -216,7 +217,7 @@ class Release:
         notes = {target: words.rebalanced_note(self.classes)} if target is not None and self.classes else {}
         return self.schema.to_toml(notes, release=synthetic_sha256)
 
-    def certificate(self, synthetic_sha256: str = "") -> Certificate:
+    def certificate(self, synthetic_sha256: str = "", model_sha256: str = "") -> Certificate:
         """State what was released, under which guarantee, from which events."""
         budget = self.plan.budget
         return Certificate(
@@ -240,11 +241,13 @@ class Release:
             schema_origin=self.schema.provenance,
             schema_sha256=hashlib.sha256(self.schema_text(synthetic_sha256).encode()).hexdigest(),
             synthetic_sha256=synthetic_sha256,
+            model_sha256=model_sha256,
+            created=self.created,
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
         )
 
     def save(self, out: str | PathLike[str] | Place, form: str = "parquet") -> list[Path]:
-        """Write synthetic rows, certificate, report and schema to a new folder; return the files made.
+        """Write synthetic rows, certificate, report, schema and model to a new folder; return the files made.
 
         Args:
             out: A new or empty folder, or one claimed before (`publish.claim`), whose format is known then.
@@ -254,3 +257,34 @@ class Release:
             SettingError: It cannot be written there. Saving again elsewhere costs nothing.
         """
         return publish.write(self, out if isinstance(out, Place) else publish.claim(out, form))
+
+
+def _sampling_seed(seed: int | None) -> int:
+    """Return what seeds the chunks; another each time if no seed is given."""
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+
+
+def default_rows(summary: ModelSummary) -> int:
+    """Return how many rows to draw if nobody said: as many as points, or as a count that stands out from its noise.
+
+    Example:
+        >>> default_rows(ModelSummary(private_rows=520, private_rows_stddev=30.0))
+        520
+        >>> default_rows(ModelSummary(private_rows=18_552_204, private_rows_stddev=9e6))
+        1000
+    """
+    if summary.points is not None:
+        return len(next(iter(summary.points.values())))
+    count = summary.private_rows
+    if count is None or count < STANDS_OUT * summary.private_rows_stddev:
+        return FEW_ROWS
+    return max(round(count), 1)
+
+
+def default_note(summary: ModelSummary) -> str:
+    """Say why `default_rows` is not the noisy count, if it is not."""
+    count, stddev = summary.private_rows, summary.private_rows_stddev
+    if summary.points is not None or count is None or count >= STANDS_OUT * stddev:
+        return ""
+    noise = f"noisy count of private rows ({words.rounded(count)} ± {words.rounded(stddev)})"
+    return f"The {noise} does not stand out from its noise, so {FEW_ROWS:,} rows were drawn; ask for another number."

@@ -20,6 +20,7 @@ from threea.anonymize.plan import Plan
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError, outcome, stated
 from threea.framework import Progress, Recipe
+from threea.pricing import check_sampling
 from threea.receipt import receipt
 from threea.recipes import DEFAULT, RECIPES
 from threea.release import Release
@@ -112,7 +113,7 @@ def prepare(
         Recipe independent for died (2 classes): epsilon 1, delta 1e-06, add-remove...
     """
     asked = recipe if isinstance(recipe, Recipe) else make_recipe(recipe)
-    asked.check_rows(rows)
+    check_sampling(asked, rows, seed)
     table = open_table(
         data,
         budget=Budget(epsilon, delta, adjacency),  # type: ignore[arg-type]  # Budget reads text, too

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threea.adapt.teacher import STEP, Taught, Teacher, softmax, systematic_sample
+from threea.adapt.taught import Taught, softmax, systematic_sample
+from threea.adapt.teacher import STEP, Teacher
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.errors import SettingError

@@ -261,7 +261,7 @@ def test_the_unit_is_never_synthesized_from_data() -> None:
     ids = release.table.column("patient_id").to_pylist()
     assert ids == [f"synthetic-{number}" for number in range(1, 401)]
     assert "P000" not in release.schema.to_toml()
-    assert "patient_id" not in release.model.histograms
+    assert "patient_id" not in release.summary.histograms
     assert release.certificate().unit == "all rows of one patient_id, of which at most 2 count"
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from threea.anonymize.open_table import open_table
 from threea.approximate.label_counts import CLASSES, RARE
-from threea.approximate.label_tree import EDGES, FEATURES, PAIRS, LabelAugmentedTree, TreeModel
+from threea.approximate.label_tree import EDGES, FEATURES, PAIRS, LabelAugmentedTree
+from threea.approximate.tree_model import TreeModel
 from threea.budget import Budget
 from threea.recipes import LabelTree
 from threea.table.schema import Schema
@@ -176,10 +177,10 @@ def test_where_rows_are_few_pairs_give_way_to_a_second_look() -> None:
     schema = Schema.of(kinds | {"label": {"kind": "categorical", "categories": ["no", "yes"]}}, target="label")
     model = fitted(table, schema)
     assert model.edges == ()
-    assert set(model.noise) == {CLASSES, FEATURES, PAIRS}
+    assert set(model.summary.noise) == {CLASSES, FEATURES, PAIRS}
     blur = [feature.stddev for feature in model.features]
     assert sorted(np.argsort(blur)[:2]) == [0, 1], "those that tell the classes apart are among the features seen again"
-    assert min(blur) < model.noise[FEATURES] == max(blur)
+    assert min(blur) < model.summary.noise[FEATURES] == max(blur)
     assert fitted(*chain(rows=20_000)).edges, "with rows enough there is a tree"
 
 

@@ -77,7 +77,7 @@ def test_without_noise_columns_are_distributed_as_the_rows_are():
     model = fitted(table, KNOTTED)
     real = codec.encode(table, KNOTTED)
     chunk = model.sample(40_000, np.random.default_rng(2))
-    assert model.rows == 8_000
+    assert model.summary.private_rows == 8_000
     for label in (0, 1):
         found, expected = (numbers_of(each, label) for each in (chunk, real))
         np.testing.assert_allclose(found.mean(axis=0), expected.mean(axis=0), atol=0.08)
@@ -113,7 +113,7 @@ def test_of_many_columns_scores_are_summed_and_tell_the_classes_apart():
     apart = [chunk[f"c{n}"][chunk["y"] == 1].mean() - chunk[f"c{n}"][chunk["y"] == 0].mean() for n in range(WIDE)]
     assert np.corrcoef(apart, np.linspace(-1, 1, WIDE))[0, 1] > 0.95
     assert np.ptp(apart) > 0.8
-    histogram = model.histograms["c0"]
+    histogram = model.summary.histograms["c0"]
     assert histogram.counts.sum() == pytest.approx(1_500)
     assert histogram.stddev == pytest.approx(model.noise[HISTOGRAMS])
 
@@ -149,7 +149,7 @@ def test_any_table_is_sampled_as_its_schema_says(target):
     table, schema = mixed(3_000, target)
     model = fitted(table, schema)
     chunk = model.sample(9_000, np.random.default_rng(2))
-    assert set(chunk) == {column.name for column in schema.columns} == set(model.histograms)
+    assert set(chunk) == {column.name for column in schema.columns} == set(model.summary.histograms)
     again = codec.encode(codec.decode(chunk, schema, table.schema, first_row=0), schema)
     for column in schema.columns:
         np.testing.assert_array_equal(np.isnan(again[column.name]), np.isnan(chunk[column.name]), column.name)
@@ -184,7 +184,7 @@ def test_one_column_alone_will_do(name):
     table = table.select([name]).append_column("person", pa.array([str(n) for n in range(500)]))
     model = fitted(table, Schema((schema[name], person)))
     assert set(model.sample(10, np.random.default_rng(0))) == {name}
-    assert model.rows == 500
+    assert model.summary.private_rows == 500
 
 
 def test_many_classes_each_have_a_cluster():
@@ -206,7 +206,7 @@ def test_a_rare_class_is_drawn_more_often_and_said_to_be():
     labels = {"kind": "categorical", "categories": NAMES[:2], "nullable": False}
     schema = Schema.of({"n": {"kind": "real", "lower": -5, "upper": 5}, "y": labels}, target="y")
     model = fitted(table, schema)
-    drawn, private = model.class_shares[1]
+    drawn, private = model.summary.class_shares[1]
     assert private == pytest.approx(1 / 500)
     assert drawn > 10 * private
     chunk = model.sample(50_000, np.random.default_rng(1))

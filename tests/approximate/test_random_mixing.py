@@ -14,7 +14,8 @@ import threea
 from threea.anonymize.accountant import Line
 from threea.anonymize.events import Sampled
 from threea.anonymize.plan import Plan
-from threea.approximate.random_mixing import MIXTURES, Coordinates, Mixtures, RandomMixing
+from threea.approximate.points import Points
+from threea.approximate.random_mixing import MIXTURES, Coordinates, RandomMixing
 from threea.budget import Budget
 from threea.errors import SettingError
 from threea.table.schema import Column, Kind, Schema
@@ -39,7 +40,7 @@ def fit(
     multiplier: float = 1.0,
     target: str = "label",
     **settings: Any,
-) -> Mixtures:
+) -> Points:
     """Fit with a plan that is priced by hand: what an epsilon buys is not the question here."""
     stage, budget = RandomMixing(**settings), Budget(1e4)
     rows = len(next(iter(data.values())))
@@ -93,8 +94,8 @@ def test_without_noise_a_mixture_is_its_class_mean() -> None:
         points=3,
     )
     first = (datetime.date(2020, 1, 1) - datetime.date(1970, 1, 1)).days
-    assert model.rows == 6
-    points = model.points(0, 6)
+    assert model.size == 6
+    points = model.chunk
     np.testing.assert_array_equal(points["label"], [0, 1] * 3)
     np.testing.assert_allclose(points["number"], [1.5, 23 / 3] * 3, rtol=1e-6)
     np.testing.assert_allclose(points["size"], [10.0, 10.0] * 3, rtol=1e-6)
@@ -110,7 +111,7 @@ def test_special_and_missing_values_are_as_frequent_as_in_the_mixtures() -> None
         SilentNoise(),
         points=2_000,
     )
-    cost = model.points(0, 2_000)["cost"]
+    cost = model.chunk["cost"]
     assert (cost == 0).mean() == pytest.approx(0.25, abs=0.04)
     assert np.isnan(cost).mean() == pytest.approx(0.25, abs=0.04)
     rest = cost[(cost != 0) & ~np.isnan(cost)]
@@ -123,7 +124,7 @@ def test_points_spread_by_noise_and_by_who_is_mixed() -> None:
     values = np.random.default_rng(0).uniform(-1, 1, rows)
     public = {"x": {"kind": "real", "lower": -1, "upper": 1, "nullable": False}}
     model = fit({"x": values}, public, SeededNoise(1), points=400, rate=rate)
-    found = model.points(0, 400)["x"]
+    found = model.chunk["x"]
     mixed = rows * rate
     expected = math.sqrt(model.noise[MIXTURES] ** 2 / mixed**2 + values.var() / mixed)
     assert found.std() == pytest.approx(expected, rel=0.14)
@@ -135,8 +136,8 @@ def test_a_class_that_is_no_more_than_noise_has_no_points() -> None:
     data = {"x": [0.5] * 4_000, "label": ["no"] * 3_000 + ["yes"] * 1_000}
     public = {"x": {"kind": "real", "lower": 0, "upper": 1}, "label": LABEL}
     model = fit(data, public, SeededNoise(1), points=50, rate=0.02)
-    assert set(model.points(0, model.rows)["label"]) == {0, 1}
-    assert model.rows == 100
+    assert set(model.chunk["label"]) == {0, 1}
+    assert model.size == 100
     assert model.class_shares[0] == (0.5, pytest.approx(0.75, abs=0.05))
     assert model.class_shares[1] == (0.5, pytest.approx(0.25, abs=0.05))
 
@@ -145,7 +146,7 @@ def test_where_all_drowns_in_noise_every_class_has_points_and_no_ratio_is_claime
     data = {"x": [0.5], "label": ["no"]}
     public = {"x": {"kind": "real", "lower": 0, "upper": 1}, "label": LABEL}
     model = fit(data, public, SilentNoise(), multiplier=10.0, points=4)
-    assert model.rows == 12
+    assert model.size == 12
     assert model.class_shares == {}
 
 
@@ -153,7 +154,7 @@ def test_a_number_to_predict_is_mixed_like_the_rest() -> None:
     public = {name: {"kind": "real", "lower": 0, "upper": 1} for name in "xy"}
     data = {"x": [0.0, 1.0] * 500, "y": [0.25, 0.5] * 500}
     model = fit(data, public, SilentNoise(), target="y", points=2)
-    np.testing.assert_allclose(model.points(0, 2)["y"], 0.375, rtol=1e-6)
+    np.testing.assert_allclose(model.chunk["y"], 0.375, rtol=1e-6)
 
 
 def test_classes_far_apart_can_be_told_from_the_points() -> None:
@@ -165,7 +166,7 @@ def test_classes_far_apart_can_be_told_from_the_points() -> None:
     data = dict(zip(names, values.T, strict=True)) | {"label": np.where(label, "yes", "no")}
     public = {name: {"kind": "real", "lower": -1, "upper": 1, "nullable": False} for name in names}
     model = fit(data, public | {"label": LABEL}, SeededNoise(0), points=50, rate=0.01)
-    points = model.points(0, model.rows)
+    points = model.chunk
     made = np.column_stack([points[name] for name in names])
     nearest = ((values[:, None, :] - made[None]) ** 2).sum(axis=2).argmin(axis=1)
     assert (points["label"][nearest] == label).mean() > 0.95
@@ -182,7 +183,7 @@ def test_it_plans_one_sample_per_point() -> None:
 def test_samples_are_of_its_own_rows() -> None:
     public = {"x": {"kind": "real", "lower": 0, "upper": 1, "nullable": False}}
     model = fit({"x": [0.5] * 9}, public, SeededNoise(2), points=3)
-    assert set(model.sample(50, np.random.default_rng(0))["x"]) <= set(model.points(0, 3)["x"])
+    assert set(model.sample(50, np.random.default_rng(0))["x"]) <= set(model.chunk["x"])
 
 
 @pytest.mark.parametrize("settings", [{"points": 0}, {"points": 1.5}, {"rate": 0.0}, {"rate": 1.1}])

@@ -15,6 +15,7 @@ from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.budget import Budget
 from threea.errors import InputError, InternalError, SettingError
+from threea.model_summary import ModelSummary
 from threea.published import clustmix_clusters, constrained_gmm
 from threea.published.clustmix_clusters import STEP, Clusters, SizeConstrained, sliced
 from threea.published.constrained_gmm import COVARIANCES, constrained_means, means, mixture, squared_distances
@@ -107,7 +108,7 @@ def test_no_cluster_is_under_l_min_unless_its_class_is(
     found = clusters_of(stage, table, schema, Budget(5.0, 1e-2))
     kept = labels[labels >= 0]
     sizes = np.bincount(found.memberships)
-    assert found.rows == len(sizes) == len(found.centroids)
+    assert found.size == len(sizes) == len(found.centroids)
     assert len(found.memberships) == len(kept)
     for label, size in zip(found.labels, sizes, strict=True):
         whole = (kept == label).sum()
@@ -187,7 +188,7 @@ def test_nothing_to_mix_is_said() -> None:
 def test_clusters_are_nothing_to_draw_from() -> None:
     table, schema = table_of([0, 1], [[0.1], [0.2]])
     found = clusters_of(SizeConstrained(), table, schema)
-    assert found.histograms == {}
+    assert found.summary == ModelSummary()
     with pytest.raises(InternalError, match="anonymized"):
         found.sample(1, np.random.default_rng(0))
     assert "0.1" not in repr(found)
@@ -236,10 +237,10 @@ def test_when_the_time_is_up_constrained_k_means_does_it(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(clustmix_clusters, "constrained_means", spy)
     budget = Budget(4.0, 1e-2)
-    assert clusters_of(SizeConstrained(sigma_max=0.5), table, schema, budget).rows > 1
+    assert clusters_of(SizeConstrained(sigma_max=0.5), table, schema, budget).size > 1
     assert not called
     found = clusters_of(SizeConstrained(sigma_max=0.5, timeout=-1.0), table, schema, budget)
-    assert called == [found.rows]
+    assert called == [found.size]
     assert np.bincount(found.memberships).min() >= found.l_min
 
 

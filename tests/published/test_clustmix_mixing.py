@@ -10,16 +10,16 @@ import pytest
 from threea.adapt import kip
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
+from threea.approximate.points import Points
 from threea.budget import Budget
 from threea.certificate import Guarantee
-from threea.errors import InternalError, SettingError
+from threea.errors import SettingError
 from threea.framework import Recipe
 from threea.published import clustmix_mixing
 from threea.published.clustmix import ASSUMPTIONS
 from threea.published.clustmix_clusters import Clusters, SizeConstrained
 from threea.published.clustmix_mixing import Mixing
-from threea.published.points import Points
-from threea.release import Fixed, Release
+from threea.release import Release
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
@@ -87,11 +87,11 @@ def test_points_are_a_finite_set_each_released_once() -> None:
     release = released(Published())
     model = release.model
     assert isinstance(model, Points)
-    assert isinstance(model, Fixed)
-    assert model.histograms == {}
-    assert release.rows == model.rows == release.table.num_rows > 10
-    whole, part = model.points(0, model.rows), model.points(3, 5)
-    assert all(np.array_equal(part[name], values[3:5]) for name, values in whole.items())
+    assert (model.summary.histograms, model.summary.private_rows) == ({}, None)
+    assert release.rows == model.size == release.table.num_rows > 10
+    whole = model.summary.points
+    assert whole is not None
+    assert release.table["f0"].to_pylist() == whole["f0"].tolist()
     drawn = model.sample(50, np.random.default_rng(0))
     assert set(drawn["f0"]) <= set(whole["f0"])
     assert len(drawn["f0"]) == 50
@@ -159,7 +159,7 @@ def test_each_slice_is_induced_by_its_own_rows(slices: int, monkeypatch: pytest.
     clusters = clustered(slices=slices)
     points = Mixing(alpha=0.25, regularisation=0.5).anonymized(clusters)
     assert len(calls) == len(np.unique(clusters.regions)) == slices
-    assert sum(support for support, *_ in calls) == points.rows
+    assert sum(support for support, *_ in calls) == points.size
     assert sum(target for _, target, *_ in calls) == ROWS
     assert {(alpha, regularisation) for *_, alpha, regularisation in calls} == {(0.25, 0.5)}
 
@@ -202,5 +202,5 @@ def test_only_clusters_can_be_mixed() -> None:
     table, schema = blobs()
     opened = open_table(table, schema=schema, budget=BUDGET, noise=SeededNoise(0))
     plan = Plan.calibrate(BUDGET, SizeConstrained().steps(schema))
-    with pytest.raises(InternalError, match="clusters"):
+    with pytest.raises(SettingError, match="clusters"):
         Mixing().adapt(Points({"f0": np.zeros(1)}), opened, plan)

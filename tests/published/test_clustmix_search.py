@@ -8,13 +8,13 @@ import pytest
 
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
+from threea.approximate.points import Points
 from threea.budget import Budget
-from threea.errors import InternalError, MissingExtra, SettingError
+from threea.errors import MissingExtra, SettingError
 from threea.published import clustmix_mixing, clustmix_search
 from threea.published.clustmix_clusters import Clusters, SizeConstrained
 from threea.published.clustmix_mixing import Mixing
 from threea.published.clustmix_search import POINTS, Search, utility
-from threea.published.points import Points
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
@@ -146,7 +146,7 @@ def test_a_search_needs_classes_trials_and_clusters() -> None:
     sought = Search(approximate=STAGE, mixing=MIXING, trials=2)
     with pytest.raises(SettingError, match="target with classes"):
         sought.adapt(STAGE.fit(opened, plan), opened, plan)
-    with pytest.raises(InternalError, match="clusters"):
+    with pytest.raises(SettingError, match="clusters"):
         sought.adapt(Points({"x": np.zeros(1)}), opened, plan)
     with pytest.raises(SettingError, match="trials"):
         Search(approximate=STAGE, mixing=MIXING, trials=0)

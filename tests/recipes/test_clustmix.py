@@ -67,7 +67,7 @@ def test_every_look_at_the_rows_is_in_the_plan():
     np.testing.assert_allclose(shares / shares.sum(), np.array([0.02, 0.15, 0.2, 0.65]) / 1.02, atol=0.01)
     release = recipe.run(table)
     assert release.guarantee is Guarantee.PROVEN
-    assert set(release.noise) == set(lines)
+    assert set(release.summary.noise) == set(lines)
 
 
 def test_the_mixtures_are_measured_around_the_adapted_centroids():

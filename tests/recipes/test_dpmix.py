@@ -22,7 +22,7 @@ def test_a_release_is_a_set_of_its_own_size() -> None:
     assert release.certificate().recipe == "dpmix"
     assert RECIPES["dpmix"] is DPMix
     died = release.table["died"].to_pylist()
-    assert release.rows == len(died) == release.model.rows
+    assert release.rows == len(died) == release.model.size
     assert died.count(True) in (0, 20)
     assert died.count(False) in (0, 20)
     with pytest.raises(SettingError, match=r"^rows \(50\) cannot be chosen"):

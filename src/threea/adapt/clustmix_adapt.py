@@ -10,7 +10,7 @@ from threea.adapt.kip import check, induce
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.approximate.mixture import MIXTURES, MixtureModel
-from threea.framework import Model
+from threea.errors import SettingError
 from threea.table.schema import Schema
 
 _TARGETS = 4096
@@ -46,9 +46,14 @@ class InducedMixture:
         """Ask for one count and one sum per cluster."""
         return (Step(name=MIXTURES, weight=self.weight),) if schema.features else ()
 
-    def adapt(self, model: Model, table: PrivateTable, plan: Plan) -> Model:
-        """Move the centroids and send the rows to them; a table without features has none."""
-        assert isinstance(model, MixtureModel)
+    def adapt(self, model: MixtureModel, table: PrivateTable, plan: Plan) -> MixtureModel:
+        """Move the centroids and send the rows to them; a table without features has none.
+
+        Raises:
+            SettingError: The model is no mixture.
+        """
+        if not isinstance(model, MixtureModel):
+            raise SettingError(f"inducing points move the clusters of a mixture, not of a {type(model).__name__}")
         if not model.columns:
             return model
         rng = np.random.default_rng(_SEED)

@@ -9,22 +9,21 @@ so far say together, damped by the noise that is left on their mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve
 
+from threea.adapt.taught import Taught, all_classes, centred, softmax
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.plan import Plan, Step
-from threea.approximate.label_tree import TreeModel
+from threea.approximate.tree_model import TreeModel
 from threea.errors import SettingError
-from threea.framework import Model
-from threea.model_summary import Figure, Histogram, Term, TermsFigure
 from threea.table.cells import Merged
-from threea.table.schema import Chunk, Schema
+from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -39,9 +38,6 @@ _OFF = 0.18
 """About how far a weight is taken to be off at the start."""
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
-_SHOWN = 15
-"""How many of the teacher's weights are shown."""
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +62,12 @@ class Teacher:
             return ()
         return (Step(name=STEP, weight=self.weight, count=self.steps_taken),)
 
-    def adapt(self, model: Model, table: PrivateTable, plan: Plan) -> Model:
-        """Train, and return the model with a teacher at its side."""
+    def adapt(self, model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel | Taught:
+        """Train, and return the tree with a teacher at its side.
+
+        Raises:
+            SettingError: The model is no tree.
+        """
         if not isinstance(model, TreeModel):
             raise SettingError(f"the teacher labels rows of a label tree, not of a {type(model).__name__}")
         if not self.steps(table.schema) or model.label is None or model.label.size < 2:
@@ -91,17 +91,17 @@ class Teacher:
         hessian = rows.hessian(start, self.clip)
         optima = []
         for _ in range(self.steps_taken):
-            answer = table.measure(replace(query, weights=_all_classes(weights)), plan[STEP])
+            answer = table.measure(replace(query, weights=all_classes(weights)), plan[STEP])
             # Wherever a gradient was taken, it points to the same optimum: all are averaged, seen from the start.
             optima.append(np.array([h @ w for h, w in zip(hessian, weights - start, strict=True)]) - answer.value)
             left = stddev / math.sqrt(len(optima))
             damped = [cho_factor(h + _damping(h, left) * np.eye(width)) for h in hessian]
             weights = start + np.array([cho_solve(*pair) for pair in zip(damped, np.mean(optima, axis=0), strict=True)])
         calibrated, stretch = rows.calibrated(weights, cells[0].size)
-        read = _centred(model, learned)
+        read = centred(model, learned)
         errors = np.array([left * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
         noise = {**model.noise, STEP: stddev}
-        return Taught(model, classes, learned, calibrated, self.alpha, _all_classes(stretch * errors), noise)
+        return Taught(model, classes, learned, calibrated, self.alpha, all_classes(stretch * errors), noise)
 
 
 def _damping(hessian: Floats, stddev: float) -> float:
@@ -120,16 +120,6 @@ def _informative(model: TreeModel) -> tuple[int, ...]:
     statistic = np.array([feature.informative(model.sizes) for feature in model.features])
     lowest = min(_CLEAR, float(np.sort(statistic)[-min(len(statistic), _FEWEST)]))
     return tuple(int(index) for index in np.flatnonzero(statistic >= lowest))
-
-
-def _centred(model: TreeModel, learned: Sequence[int]) -> Floats:
-    """Return the matrix that takes the average row's weight from each of a feature's: a shift of all says nothing."""
-    means = []
-    for index in learned:
-        shares = model.weights @ model.features[index].coarse
-        means.append(np.tile(shares / shares.sum(), (len(shares), 1)))
-    matrix: Floats = np.eye(sum(map(len, means))) - block_diag(*means)
-    return matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +149,7 @@ class _OneHot:
 
     def probabilities(self, weights: Floats) -> Floats:
         """Return the probabilities of the classes that have a logit."""
-        logits = _all_classes(np.asarray((self.cells @ weights.T.astype(np.float32)).T, np.float64))
+        logits = all_classes(np.asarray((self.cells @ weights.T.astype(np.float32)).T, np.float64))
         return softmax(logits)[-len(weights) :]
 
     def hessian(self, weights: Floats, clip: float) -> list[Floats]:
@@ -204,7 +194,7 @@ class _OneHot:
         Returns:
             One row of weights per class, and the stretch.
         """
-        scores = _all_classes(np.asarray((self.cells @ weights.T.astype(np.float32)).T, np.float64))
+        scores = all_classes(np.asarray((self.cells @ weights.T.astype(np.float32)).T, np.float64))
         actual = self.actual if len(self.actual) > 1 else np.vstack([1 - self.actual, self.actual])
         share = np.maximum(actual.mean(axis=1, keepdims=True), 1e-9)
         apart = float((actual * scores).sum(axis=0).mean())
@@ -220,120 +210,6 @@ class _OneHot:
         while high - low > 0.01:
             middle = (low + high) / 2
             low, high = (middle, high) if shifted(middle)[1] < apart else (low, middle)
-        stretched = _all_classes(weights) * low
+        stretched = all_classes(weights) * low
         stretched[:, :first] += shifted(low)[0]
         return stretched, low
-
-
-@dataclass(frozen=True)
-class Taught:
-    """A tree whose rows a teacher labels.
-
-    Args:
-        model: Where rows are drawn from.
-        classes: Those that the teacher knows.
-        learned: Positions of the features it looks at.
-        weights: One per class and merged cell of these.
-        alpha: Share of labels that stay the model's own.
-        errors: Standard deviation of each weight, less the average row's for the same feature, by the gradients' noise.
-            To first order: what the tree's Hessian is off by is not in it.
-        noise: Of every answer, by the plan's line.
-    """
-
-    model: TreeModel
-    classes: tuple[int, ...]
-    learned: tuple[int, ...]
-    weights: Floats
-    alpha: float
-    errors: Floats
-    noise: Mapping[str, float]
-
-    @property
-    def rows(self) -> int:
-        """The noisy number of private rows."""
-        return self.model.rows
-
-    @property
-    def histograms(self) -> Mapping[str, Histogram]:
-        """The model's."""
-        return self.model.histograms
-
-    @property
-    def class_shares(self) -> Mapping[int, tuple[float, float]]:
-        """The model's: the teacher keeps the ratio."""
-        return self.model.class_shares
-
-    @property
-    def effects(self) -> Floats:
-        """The weights, less the average row's for the same feature: what a cell says for or against a class."""
-        return self.weights @ _centred(self.model, self.learned).T
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """The model's, and the teacher's largest weights."""
-        assert self.model.label is not None
-        effects = self.effects
-        cells = [
-            (self.model.features[index].merged, cell)
-            for index in self.learned
-            for cell in range(self.model.features[index].merged.size)
-        ]
-        two = len(self.classes) == 2
-        # Of two classes, the first one's weights are 0.
-        shown = effects[1:] if two else effects
-        largest = np.argsort(-np.abs(shown), axis=None, kind="stable")[:_SHOWN]
-        terms = []
-        for row, column in zip(*np.unravel_index(largest, shown.shape), strict=True):
-            row += two
-            weight, error = float(effects[row, column]), float(self.errors[row, column])
-            merged, cell = cells[column]
-            terms.append(Term(self.model.label, self.classes[row], merged, cell, weight, error))
-        return (*self.model.figures, TermsFigure(tuple(terms), shown.size, two))
-
-    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
-        """Draw rows, and let the teacher label them."""
-        group, codes = self.model.draw(rows, rng)
-        mine = np.isin(group, self.classes) & (rng.random(rows) >= self.alpha)
-        group[mine] = np.asarray(self.classes)[
-            systematic_sample(softmax(self.logits([code[mine] for code in codes])), rng)
-        ]
-        return self.model.decoded(group, codes, rng)
-
-    def logits(self, codes: Sequence[Whole]) -> Floats:
-        """Return what the teacher thinks of rows in these cells, shape (classes, rows)."""
-        total, start = np.zeros((len(self.classes), len(codes[0]))), 0
-        for index in self.learned:
-            merged = self.model.features[index].merged
-            total += self.weights[:, start + merged.merge(codes[index])]
-            start += merged.size
-        return total
-
-
-def systematic_sample(probabilities: Floats, rng: np.random.Generator) -> Whole:
-    """Draw a class for each row by systematic sampling among rows with like probabilities: fewer flukes to learn.
-
-    Each row's class has exactly the given probabilities; but of any hundred rows with one of about 0.3, about thirty
-    are drawn, and hardly ever twenty or forty.
-
-    Args:
-        probabilities: Shape (classes, rows).
-        rng: Where to start.
-    """
-    order = np.lexsort(
-        (probabilities[-1], probabilities.argmax(axis=0)) if len(probabilities) > 2 else (probabilities[-1],)
-    )
-    point = np.empty(len(order))
-    point[order] = (rng.random() + _GOLDEN * np.arange(len(order))) % 1.0
-    return np.asarray((np.cumsum(probabilities, axis=0)[:-1] <= point).sum(axis=0))
-
-
-def softmax(logits: Floats) -> Floats:
-    """Return probabilities, over the first axis."""
-    powers = np.exp(logits - logits.max(axis=0))
-    probabilities: Floats = powers / powers.sum(axis=0)
-    return probabilities
-
-
-def _all_classes(logits: Floats) -> Floats:
-    """Return one row per class: of two classes, the first one's is 0."""
-    return np.vstack([np.zeros_like(logits), logits]) if len(logits) == 1 else logits

@@ -89,9 +89,16 @@ class Feature:
         freedom = max((len(sizes) - 1) * (len(overall) - 1), 1)
         return float((((counts - expected) ** 2 / variance).sum() - freedom) / math.sqrt(2 * freedom))
 
-    def refined(self, coarse: Whole, group: Whole, rng: np.random.Generator) -> Whole:
-        """Draw a fine cell for each merged one."""
+    def likelihood(self, fitting: Floats) -> Floats:
+        """Return how likely a value fits in each class and merged cell, given which share of each fine cell does."""
+        groups, count = np.asarray(self.merged.groups), self.merged.size
+        inside = np.array([np.bincount(groups, weights=row, minlength=count) for row in self.given * fitting])
+        return np.asarray(np.divide(inside, self.coarse, out=np.zeros_like(inside), where=inside > 0))
+
+    def refined(self, coarse: Whole, group: Whole, rng: np.random.Generator, fitting: Floats | None = None) -> Whole:
+        """Draw a fine cell for each merged one, by the share of it that fits."""
         classes, size = self.given.shape
         inside = np.zeros((classes, self.merged.size, size))
-        inside[:, np.asarray(self.merged.groups), np.arange(size)] = self.given
+        given = self.given if fitting is None else self.given * fitting
+        inside[:, np.asarray(self.merged.groups), np.arange(size)] = given
         return draw(inside.reshape(-1, size), group * self.merged.size + coarse, rng)

@@ -22,13 +22,15 @@ from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Count, Marginal, Stack
 from threea.anonymize.vectors import BASIS_BITS, Frame, Lengths, Moment, Vectors, basis
 from threea.approximate.column_shape import ColumnShape
+from threea.approximate.conditioning import posterior, resampled
 from threea.approximate.covariance_denoising import covariances, denoised, second_moment, shrunk_means, smooth
 from threea.approximate.denoise import draw, proportions
 from threea.approximate.histograms import HistogramModel
 from threea.approximate.label_counts import existing
 from threea.errors import SettingError
-from threea.model_summary import Histogram
+from threea.model_summary import Histogram, ModelSummary
 from threea.table.cells import Cells
+from threea.table.conditions import Given, draw_fitting, fits, fitting
 from threea.table.schema import Chunk, Kind, Schema
 
 Floats = NDArray[np.float64]
@@ -45,6 +47,8 @@ _CURVE = 65
 """Points at which a column's distribution function is known. Chosen."""
 _BLOCK = 4096
 """Rows drawn at a time, so that memory stays bounded. Chosen."""
+_MOST_DRAWS = 32
+"""Rows drawn for each one wanted that must fit a condition on a number, at most. Chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,9 +261,14 @@ class GaussianModel:
         return max(round(float(self.classes.value.sum())), 0)
 
     @property
-    def noise(self) -> Mapping[str, float]:
-        """Of the counts; of the other answers no number is of rows."""
-        return {ROWS: self.classes.stddev, HISTOGRAMS: self.stddev}
+    def summary(self) -> ModelSummary:
+        """The noisy counts; of the other answers no number is of rows."""
+        return ModelSummary(
+            private_rows=self.rows,
+            private_rows_stddev=self.classes.stddev * math.sqrt(len(self.sizes)),
+            histograms=self.histograms,
+            noise={ROWS: self.classes.stddev, HISTOGRAMS: self.stddev},
+        )
 
     @property
     def histograms(self) -> Mapping[str, Histogram]:
@@ -273,16 +282,42 @@ class GaussianModel:
             histograms[self.label.column] = Histogram(self.label, self.classes.value, self.classes.stddev)
         return histograms
 
-    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
-        """Draw classes in their noisy proportions, then coordinates given the class, then values by rank."""
-        blocks = [self._block(min(_BLOCK, rows - start), rng) for start in range(0, max(rows, 1), _BLOCK)]
+    def sample(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
+        """Draw classes in their noisy proportions, then coordinates given the class, then values by rank.
+
+        Conditions on the label and on listed columns hold exactly. For one on a number, rows are drawn until enough
+        fit, at most `_MOST_DRAWS` for each wanted; if fewer fit, they are repeated about equally often.
+        """
+        conditions = given or {}
+        numbers = {cells.column: conditions[cells.column] for cells in self._numbers if cells.column in conditions}
+        if numbers:
+            return self._weighted(rows, rng, conditions, numbers)
+        blocks = [self._block(min(_BLOCK, rows - start), rng, conditions) for start in range(0, max(rows, 1), _BLOCK)]
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
-    def _block(self, rows: int, rng: np.random.Generator) -> Chunk:
+    @property
+    def _numbers(self) -> tuple[Cells, ...]:
+        return tuple(column.cells for column in self.columns)
+
+    def _weighted(self, rows: int, rng: np.random.Generator, given: Given, numbers: Given) -> Chunk:
+        """Draw a bounded number of rows, and choose among those that fit."""
+        kept: list[Chunk] = []
+        found = drawn = 0
+        while found < rows and drawn < _MOST_DRAWS * max(rows, _BLOCK):
+            block = self._block(_BLOCK, rng, given)
+            fitting_rows = fits(block, numbers)
+            kept.append({name: values[fitting_rows] for name, values in block.items()})
+            found, drawn = found + int(fitting_rows.sum()), drawn + _BLOCK
+        chosen = np.arange(rows) if found >= rows else resampled(np.ones(found), rows, rng, given)
+        return {name: np.concatenate([block[name] for block in kept])[chosen] for name in kept[0]}
+
+    def _block(self, rows: int, rng: np.random.Generator, given: Given) -> Chunk:
         # Evenly spread draws: the classes' numbers differ from their expectations by less than 1.
         even = (np.arange(rows) + rng.random()) / max(rows, 1)
-        shares = proportions(existing(self.label, self.sizes, self.classes.stddev))
-        group = rng.permutation(np.searchsorted(np.cumsum(shares), even, side="right")).clip(max=len(shares) - 1)
+        shares, tables = self._conditioned(given)
+        group = rng.permutation(np.searchsorted(np.cumsum(shares), even, side="right")).clip(
+            max=np.flatnonzero(shares)[-1]
+        )
         latent = (rng.standard_normal((rows, len(self.loose))) * self.loose) @ self.dct.T
         latent += rng.standard_normal(latent.shape) * self.alone
         for code in range(len(self.sizes)):
@@ -290,13 +325,27 @@ class GaussianModel:
             factor = self.factors[min(code, len(self.factors) - 1)]
             drawn = rng.standard_normal((int(members.sum()), factor.shape[1]))
             latent[members] += self.centres[code] + drawn @ factor.T
-        chunk: Chunk = {self.label.column: self.label.draw(group, rng)} if self.label else {}
+        chunk: Chunk = {}
+        if self.label:
+            chunk[self.label.column] = draw_fitting(self.label, group, rng, given.get(self.label.column))
         for position, column in enumerate(self.columns):
             ranks = np.interp(latent[:, position], self.curves[0][position], self.curves[1][position])
             chunk[column.cells.column] = column.values(ranks, rng)
-        for cells, table in zip(self.others, self.tables, strict=True):
-            chunk[cells.column] = cells.draw(draw(np.array([proportions(row) for row in table]), group, rng), rng)
+        for cells, table in zip(self.others, tables, strict=True):
+            chunk[cells.column] = cells.draw(draw(table, group, rng), rng)
         return chunk
+
+    def _conditioned(self, given: Given) -> tuple[Floats, list[Floats]]:
+        """Return the classes' shares and the other columns' tables, given conditions on the label and on these."""
+        classes = proportions(existing(self.label, self.sizes, self.classes.stddev))
+        tables = [
+            np.array([proportions(row) for row in table]) * fitting(cells, given.get(cells.column))
+            for cells, table in zip(self.others, self.tables, strict=True)
+        ]
+        if not given:
+            return classes, tables
+        own = fitting(self.label, given.get(self.label.column)) if self.label else np.ones(1)
+        return posterior(classes, (own, *(table.sum(axis=1) for table in tables)), given), tables
 
 
 def _curves(centres: Floats, deviations: Floats, share: Floats) -> tuple[Floats, Floats]:

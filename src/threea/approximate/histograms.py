@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,10 +12,12 @@ from numpy.typing import NDArray
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Marginal, Stack
+from threea.approximate.conditioning import posterior
 from threea.approximate.denoise import draw, proportions, with_missing
 from threea.approximate.label_counts import existing
-from threea.model_summary import Histogram
+from threea.model_summary import Histogram, ModelSummary
 from threea.table.cells import Cells
+from threea.table.conditions import Given, draw_fitting, fitting
 from threea.table.schema import Chunk, Schema
 
 Counts = NDArray[np.float64]
@@ -75,6 +78,16 @@ class HistogramModel:
         return max(round(float(self.classes.sum())), 0)
 
     @property
+    def summary(self) -> ModelSummary:
+        """The noisy counts; every number in the one answer is as noisy."""
+        return ModelSummary(
+            private_rows=self.rows,
+            private_rows_stddev=self.class_stddev * math.sqrt(len(self.classes)),
+            histograms=self.histograms,
+            noise={HISTOGRAMS: self.stddev},
+        )
+
+    @property
     def class_stddev(self) -> float:
         """The noise on the number of rows per class, which every table tells; without any it was counted alone."""
         precision = sum(1 / table.shape[1] for table in self.tables) or 1.0
@@ -91,17 +104,28 @@ class HistogramModel:
             histograms[self.label.column] = Histogram(self.label, self.classes, self.class_stddev)
         return histograms
 
-    @property
-    def noise(self) -> Mapping[str, float]:
-        """Of the one answer, by the plan's line."""
-        return {HISTOGRAMS: self.stddev}
+    def sample(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
+        """Draw labels, of classes that noise alone does not explain, then every feature given its label.
 
-    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
-        """Draw labels, of classes that noise alone does not explain, then every feature given its label."""
-        classes = proportions(existing(self.label, self.classes, self.class_stddev))
+        Conditions hold exactly: labels are drawn by Bayes' rule, features from what fits.
+        """
+        conditions, label = given or {}, self.label
+        classes = proportions(existing(label, self.classes, self.class_stddev))
+        tables = [
+            self._fitting(cells, table, conditions) for cells, table in zip(self.features, self.tables, strict=True)
+        ]
+        if given:
+            own = fitting(label, conditions.get(label.column)) if label else np.ones(1)
+            classes = posterior(classes, (own, *(table.sum(axis=1) for table in tables)), given)
         group = draw(classes[None, :], np.zeros(rows, np.int64), rng)
-        chunk: Chunk = {self.label.column: self.label.draw(group, rng)} if self.label else {}
-        for cells, table in zip(self.features, self.tables, strict=True):
-            given = with_missing(cells, np.array([proportions(row) for row in table]), self.rows, self.stddev)
-            chunk[cells.column] = cells.draw(draw(given, group, rng), rng)
+        chunk: Chunk = {}
+        if label:
+            chunk[label.column] = draw_fitting(label, group, rng, conditions.get(label.column))
+        for cells, table in zip(self.features, tables, strict=True):
+            chunk[cells.column] = draw_fitting(cells, draw(table, group, rng), rng, conditions.get(cells.column))
         return chunk
+
+    def _fitting(self, cells: Cells, counts: Counts, given: Given) -> Counts:
+        """Return the share of each class's rows that lie in a cell and fit."""
+        shares = with_missing(cells, np.array([proportions(row) for row in counts]), self.rows, self.stddev)
+        return shares * fitting(cells, given.get(cells.column))

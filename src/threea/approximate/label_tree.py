@@ -7,9 +7,7 @@ Reference:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +17,11 @@ from threea.anonymize.events import Pure
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Marginal, Stack
 from threea.anonymize.selection import QualityScores
-from threea.approximate.denoise import draw, fitted, proportions
+from threea.approximate.denoise import fitted
 from threea.approximate.feature import Feature, fine_cells
 from threea.approximate.label_counts import CLASSES, RARE, RARE_CELLS, balanced, combined, counted_label, counted_stddev
-from threea.model_summary import Histogram, TreeFigure
-from threea.table.cells import Bins, Merged
-from threea.table.schema import Chunk, Schema
+from threea.approximate.tree_model import Edge, TreeModel
+from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -85,23 +82,6 @@ class LabelAugmentedTree:
         noise = {CLASSES: counted_stddev(table, plan), FEATURES: stddev}
         model = TreeModel(label, spread, sizes, features, (), stddev, noise, self.most)
         return model if len(features) < 2 else _with_edges(model, table, plan)
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Two features that depend on one another given the label.
-
-    Args:
-        parent: Position of one.
-        child: Position of the other.
-        joint: Their distribution over merged cells, in each class.
-    """
-
-    parent: int
-    child: int
-    joint: Floats
-    gap: float
-    """How many rows more or less there are than if they did not depend on one another."""
 
 
 def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
@@ -174,145 +154,3 @@ def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) ->
         part[part == part[j]] = part[i]
         chosen.append((i, j))
     return chosen
-
-
-@dataclass(frozen=True)
-class TreeModel:
-    """The label, then the features from the tree's roots down.
-
-    Args:
-        label: The classes: the label's cells, or ranges of it; None without a target.
-        spread: The label's distribution over its cells, in each class.
-        sizes: Noisy number of rows per class.
-        features: In the order of the table.
-        edges: The tree.
-        stddev: Of the noise on the features' counts.
-        noise: Of every answer, by the plan's line.
-        most: How many times as many rows as of the rarest class there may be of another.
-    """
-
-    label: Merged | None
-    spread: Floats
-    sizes: Floats
-    features: tuple[Feature, ...]
-    edges: tuple[Edge, ...]
-    stddev: float
-    noise: Mapping[str, float] = field(default_factory=dict)
-    most: float = RARE
-
-    @property
-    def rows(self) -> int:
-        """The noisy number of private rows."""
-        return round(float(self.sizes.sum()))
-
-    @property
-    def balanced(self) -> Floats:
-        """Rows per class; of listed ones, none counted as more than `most` times the rarest that stands out."""
-        return balanced(self.label, self.sizes, self.stddev, self.most)
-
-    @property
-    def effective_rows(self) -> float:
-        """How many rows there are, counted so."""
-        return max(float(self.balanced.sum()), 1.0)
-
-    @property
-    def informative_rows(self) -> float:
-        """How many rows there are for cells to stand out by."""
-        return max(float(balanced(self.label, self.sizes, self.stddev, RARE_CELLS).sum()), 1.0)
-
-    @property
-    def weights(self) -> Floats:
-        """Share of each class, counted so."""
-        return np.asarray(self.balanced / self.balanced.sum())
-
-    @property
-    def histograms(self) -> Mapping[str, Histogram]:
-        """The noisy counts, summed over the classes."""
-        stddev = self.stddev * math.sqrt(len(self.sizes))
-        histograms = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), stddev) for f in self.features}
-        if self.label:
-            counts = self.sizes @ self.spread
-            histograms[self.label.column] = Histogram(self.label.cells, counts, self.noise.get(CLASSES, self.stddev))
-        return histograms
-
-    @property
-    def class_shares(self) -> Mapping[int, tuple[float, float]]:
-        """Share of the synthetic and of the private rows, by code, where classes are listed and drawn in another ratio.
-
-        Nothing is said if no class stands out from the noise: then the private ratio is not known.
-        """
-        if self.label is None or isinstance(self.label.cells, Bins) or not (self.sizes > 3 * self.stddev).any():
-            return {}
-        drawn, private = self.weights, self.sizes / self.sizes.sum()
-        if np.allclose(drawn, private, rtol=1e-6):
-            return {}
-        count = self.label.cells.count
-        codes = [code if code < count else -1 for code in range(len(drawn))]
-        pairs = zip(codes, drawn, private, strict=True)
-        return {code: (float(share), float(known)) for code, share, known in pairs if share > 0}
-
-    @property
-    def figures(self) -> tuple[TreeFigure, ...]:
-        """The tree, from the roots down."""
-        if not self.edges:
-            return ()
-        order = {feature: position for position, (feature, _, _) in enumerate(self._downwards)}
-        gaps = {
-            pair: edge.gap for edge in self.edges for pair in ((edge.parent, edge.child), (edge.child, edge.parent))
-        }
-        # A row too many in one cell is a row too few in another: half of the gap.
-        rows = 2 * max(float(self.sizes.sum()), 1.0)
-        return (
-            TreeFigure(
-                nodes=tuple(self.features[feature].cells.column for feature in order),
-                parents=tuple(None if parent is None else order[parent] for _, parent, _ in self._downwards),
-                strengths=tuple(
-                    0.0 if parent is None else gaps[feature, parent] / rows for feature, parent, _ in self._downwards
-                ),
-            ),
-        )
-
-    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
-        """Draw labels, then every feature given its parent and the label."""
-        group, codes = self.draw(rows, rng)
-        return self.decoded(group, codes, rng)
-
-    def draw(self, rows: int, rng: np.random.Generator) -> tuple[Whole, list[Whole]]:
-        """Draw classes, and the features' fine cells."""
-        group = draw(proportions(self.balanced)[None, :], np.zeros(rows, np.int64), rng)
-        coarse: dict[int, Whole] = {}
-        for feature, parent, given in self._downwards:
-            if parent is None:
-                coarse[feature] = draw(given, group, rng)
-            else:
-                coarse[feature] = draw(given, group * self.features[parent].merged.size + coarse[parent], rng)
-        return group, [feature.refined(coarse[i], group, rng) for i, feature in enumerate(self.features)]
-
-    def decoded(self, group: Whole, codes: Sequence[Whole], rng: np.random.Generator) -> Chunk:
-        """Return rows of these classes and cells: a value from each."""
-        chunk: Chunk = {}
-        if self.label:
-            chunk[self.label.column] = self.label.cells.draw(draw(self.spread, group, rng), rng)
-        for feature, code in zip(self.features, codes, strict=True):
-            chunk[feature.cells.column] = feature.cells.draw(code, rng)
-        return chunk
-
-    @cached_property
-    def _downwards(self) -> list[tuple[int, int | None, Floats]]:
-        """Return the features, parents first, each with its distribution by class and parent's merged cell."""
-        beside: dict[int, list[tuple[int, Floats]]] = {i: [] for i in range(len(self.features))}
-        for edge in self.edges:
-            beside[edge.parent].append((edge.child, edge.joint))
-            beside[edge.child].append((edge.parent, edge.joint.transpose(0, 2, 1)))
-        order: list[tuple[int, int | None, Floats]] = []
-        seen: set[int] = set()
-        for root in range(len(self.features)):
-            waiting: list[tuple[int, int | None, Floats]] = [(root, None, self.features[root].coarse)]
-            while waiting:
-                feature, parent, given = waiting.pop()
-                if feature in seen:
-                    continue
-                seen.add(feature)
-                order.append((feature, parent, given.reshape(-1, given.shape[-1])))
-                waiting += [(child, feature, joint) for child, joint in beside[feature] if child not in seen]
-        return order

@@ -22,14 +22,16 @@ from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Count, Marginal, Stack
+from threea.approximate.conditioning import distributions, posterior
 from threea.approximate.coordinates import UNIT, ClusterAnswer, Coordinates, whole
 from threea.approximate.denoise import draw, proportions
 from threea.approximate.feature import Feature, fine_cells
 from threea.approximate.label_counts import CLASSES, combined, counted_label, counted_stddev
-from threea.approximate.label_tree import TreeModel
+from threea.approximate.tree_model import TreeModel
 from threea.errors import SettingError
-from threea.model_summary import Histogram
+from threea.model_summary import ModelSummary
 from threea.table.cells import Bins, Cells
+from threea.table.conditions import Given, fitting
 from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
@@ -163,19 +165,9 @@ class MixtureModel:
     sigma_max: float = 1.0
 
     @property
-    def rows(self) -> int:
-        """The noisy number of private rows."""
-        return self.base.rows
-
-    @property
-    def histograms(self) -> Mapping[str, Histogram]:
-        """The noisy counts, summed over the classes."""
-        return self.base.histograms
-
-    @property
-    def class_shares(self) -> Mapping[int, tuple[float, float]]:
-        """Share of the synthetic and of the private rows, by code, where rare classes are drawn more often."""
-        return self.base.class_shares
+    def summary(self) -> ModelSummary:
+        """That of the histograms, and the noise on the clusters."""
+        return replace(self.base.summary, noise=self.noise)
 
     @property
     def centroids(self) -> Floats:
@@ -213,16 +205,32 @@ class MixtureModel:
         noise = {**self.noise, line: answer.stddev}
         return replace(self, shares=shares, classes=clusters.classes, sizes=clusters.counts, noise=noise)
 
-    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
-        """Draw classes, clusters, and every column given its cluster."""
-        cluster, codes = self._draw(rows, rng)
-        return self.base.decoded(self.classes[cluster], codes, rng)
+    def sample(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
+        """Draw classes, clusters, and every column given its cluster; conditions hold exactly."""
+        cluster, codes = self._given(rows, rng, given) if given else self._draw(rows, rng)
+        return self.base.decoded(self.classes[cluster], codes, rng, given)
 
     def _draw(self, rows: int, rng: np.random.Generator) -> tuple[Whole, list[Whole]]:
         group = draw(proportions(self.base.balanced)[None, :], np.zeros(rows, np.int64), rng)
-        within = np.where(self.classes[None, :] == np.arange(len(self.base.sizes))[:, None], self.sizes, 0.0)
-        cluster = draw(within, group, rng)
+        cluster = draw(self._within, group, rng)
         return cluster, [draw(shares, cluster, rng) for shares in self.shares]
+
+    @property
+    def _within(self) -> Floats:
+        """The clusters' sizes, by class."""
+        return np.where(self.classes[None, :] == np.arange(len(self.base.sizes))[:, None], self.sizes, 0.0)
+
+    def _given(self, rows: int, rng: np.random.Generator, given: Given) -> tuple[Whole, list[Whole]]:
+        """Draw clusters by Bayes' rule, then what fits of every column."""
+        tables = []
+        for column, shares in zip(self.columns, self.shares, strict=True):
+            cells = column.feature.cells
+            tables.append(distributions(shares) * fitting(cells, given.get(cells.column)))
+        prior = proportions(self.base.balanced) @ distributions(self._within)
+        label = self.base.label_likelihood(given)[self.classes]
+        clusters = posterior(prior, (label, *(table.sum(axis=1) for table in tables)), given)
+        cluster = draw(clusters[None, :], np.zeros(rows, np.int64), rng)
+        return cluster, [draw(table, cluster, rng) for table in tables]
 
 
 def _radius(base: TreeModel, columns: Sequence[Coordinates]) -> float:

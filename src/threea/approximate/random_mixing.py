@@ -9,7 +9,6 @@ follows the answers is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,8 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Sampled
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Features, Grouped
+from threea.approximate.points import Points
 from threea.errors import SettingError
-from threea.model_summary import Histogram
 from threea.table.cells import Cells
 from threea.table.schema import Chunk, Column, Schema
 
@@ -57,20 +56,13 @@ class RandomMixing:
         """Ask as often as there are points, each time of another sample."""
         return (Step(name=MIXTURES, weight=1.0, kind=Sampled, count=self.points, rate=self.rate),)
 
-    def fit(self, table: PrivateTable, plan: Plan) -> Mixtures:
+    def fit(self, table: PrivateTable, plan: Plan) -> Points:
         """Sum over sample after sample, and divide."""
         schema = table.schema
         label = schema[schema.target] if schema.target and schema[schema.target].kind.listed else None
         coordinates = tuple(Coordinates(column) for column in schema.modelled if column is not label)
-
-        def vectors(chunk: Chunk) -> Floats:
-            rows = len(next(iter(chunk.values())))
-            return np.hstack(
-                [np.ones((rows, 1)), *(column.vectors(chunk[column.column.name]) for column in coordinates)]
-            )
-
         query = Features(
-            function=vectors,
+            function=RowVectors(coordinates),
             columns=tuple(column.name for column in schema.modelled),
             shape=(1 + sum(column.size for column in coordinates),),
             l2=math.sqrt(1 + len(coordinates)),
@@ -79,7 +71,7 @@ class RandomMixing:
         asked = Grouped(classes, query) if classes else query
         answers = [sampled.measure(asked, plan[MIXTURES]) for _ in range(self.points)]
         sums = np.array([answer.value.reshape(-1, query.size) for answer in answers])
-        return Mixtures.of(classes, coordinates, sums, answers[0].stddev)
+        return mixed(classes, coordinates, sums, answers[0].stddev)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,63 +123,45 @@ class Coordinates:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixtures:
-    """A finite set of labelled rows. Holds no private one."""
+class RowVectors:
+    """A row as a vector: 1, to be counted, and its columns' coordinates. A function of each row alone."""
 
-    chunk: Chunk
-    histograms: Mapping[str, Histogram]
-    class_shares: Mapping[int, tuple[float, float]]
-    noise: Mapping[str, float]
+    coordinates: tuple[Coordinates, ...]
 
-    @classmethod
-    def of(
-        cls,
-        classes: Cells | None,
-        coordinates: tuple[Coordinates, ...],
-        sums: Floats,
-        stddev: float,
-    ) -> Mixtures:
-        """Divide sums by counts, and draw a row from each mean; a class that is no more than noise has none.
+    def __call__(self, chunk: Chunk) -> Floats:
+        """Return one vector per row."""
+        ones = np.ones((len(next(iter(chunk.values()))), 1))
+        return np.hstack([ones, *(column.vectors(chunk[column.column.name]) for column in self.coordinates)])
 
-        Args:
-            classes: The target's classes, if there are any.
-            coordinates: The columns' parts of a vector.
-            sums: Count and sums, for each sample and class.
-            stddev: Of the noise on each of them.
-        """
-        average = sums[:, :, 0].mean(axis=0)
-        seen = average > 3 * stddev / math.sqrt(len(sums))
-        kept = np.flatnonzero(seen if seen.any() else np.ones_like(seen))
-        average = np.maximum(average[kept], 1.0)
-        # A sample's size varies as Poisson's does; what its noisy count says beyond that is noise.
-        sizes = average + average / (average + stddev**2) * (sums[:, kept, 0] - average)
-        means = (sums[:, kept, 1:] / np.maximum(sizes, average / 2)[:, :, None]).reshape(len(sums) * len(kept), -1)
-        # Post-processing, the same each time: the rows are a set and not a distribution.
-        rng, start = np.random.default_rng(0), 0
-        chunk: Chunk = {}
-        for column in coordinates:
-            chunk[column.column.name] = column.draw(means[:, start : start + column.size], rng)
-            start += column.size
-        shares: dict[int, tuple[float, float]] = {}
-        if classes:
-            codes = classes.draw(kept, rng)
-            chunk[classes.column] = np.tile(codes, len(sums))
-            # Where all drowns in noise, or there is one class only, there is no ratio to tell of.
-            if seen.sum() > 1:
-                private = (average / average.sum()).tolist()
-                shares = {int(code): (1 / len(kept), share) for code, share in zip(codes, private, strict=True)}
-        return cls(chunk, {}, shares, {MIXTURES: stddev})
 
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return len(next(iter(self.chunk.values())))
+def mixed(classes: Cells | None, coordinates: tuple[Coordinates, ...], sums: Floats, stddev: float) -> Points:
+    """Divide sums by counts, and draw a row from each mean; a class that is no more than noise has none.
 
-    def points(self, start: int, stop: int) -> Chunk:
-        """Return some of the rows."""
-        return {name: values[start:stop] for name, values in self.chunk.items()}
-
-    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
-        """Draw some of the rows, with replacement."""
-        chosen = rng.integers(self.rows, size=rows)
-        return {name: values[chosen] for name, values in self.chunk.items()}
+    Args:
+        classes: The target's classes, if there are any.
+        coordinates: The columns' parts of a vector.
+        sums: Count and sums, for each sample and class.
+        stddev: Of the noise on each of them.
+    """
+    average = sums[:, :, 0].mean(axis=0)
+    seen = average > 3 * stddev / math.sqrt(len(sums))
+    kept = np.flatnonzero(seen if seen.any() else np.ones_like(seen))
+    average = np.maximum(average[kept], 1.0)
+    # A sample's size varies as Poisson's does; what its noisy count says beyond that is noise.
+    sizes = average + average / (average + stddev**2) * (sums[:, kept, 0] - average)
+    means = (sums[:, kept, 1:] / np.maximum(sizes, average / 2)[:, :, None]).reshape(len(sums) * len(kept), -1)
+    # Post-processing, the same each time: the rows are a set and not a distribution.
+    rng, start = np.random.default_rng(0), 0
+    chunk: Chunk = {}
+    for column in coordinates:
+        chunk[column.column.name] = column.draw(means[:, start : start + column.size], rng)
+        start += column.size
+    shares: dict[int, tuple[float, float]] = {}
+    if classes:
+        codes = classes.draw(kept, rng)
+        chunk[classes.column] = np.tile(codes, len(sums))
+        # Where all drowns in noise, or there is one class only, there is no ratio to tell of.
+        if seen.sum() > 1:
+            private = (average / average.sum()).tolist()
+            shares = {int(code): (1 / len(kept), share) for code, share in zip(codes, private, strict=True)}
+    return Points(chunk, noise={MIXTURES: stddev}, class_shares=shares)

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from threea.cli import ledger, measuring, release, schema, terminal
+from threea.cli import ledger, measuring, release, sample, schema, terminal
 from threea.errors import ThreeaError, fate_of, stated
 
 
@@ -74,6 +74,7 @@ def _ended(error: BaseException) -> str:
 
 release.register(app)
 schema.register(app)
+sample.register(app)
 
 
 @app.command()

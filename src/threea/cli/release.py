@@ -129,6 +129,8 @@ def _publish(prepared: Prepared, place: Place) -> None:
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
     for file in files:
         terminal.say(f"  {file}")
+    if release.rows_note:
+        terminal.say(release.rows_note)
 
 
 def _described(path: Path, confirmed: bool) -> Schema:

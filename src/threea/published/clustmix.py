@@ -74,6 +74,8 @@ class ClustMixPublished(Recipe):
 
     name: ClassVar[str] = "clustmix-published"
     summary: ClassVar[str] = "clustmix as in its paper, without a proof"
+    guarantee: ClassVar[Guarantee] = Guarantee.CLAIMED
+    fixed: ClassVar[bool] = True
     sigma_max: float = 0.05
     alpha: float = 1.0
     regularisation: float = 1e-3
@@ -89,11 +91,6 @@ class ClustMixPublished(Recipe):
         _ = self.approximate, self.adapt
 
     @property
-    def guarantee(self) -> Guarantee:
-        """The paper's claim."""
-        return Guarantee.CLAIMED
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         """What the claim takes for granted."""
         return (*ASSUMPTIONS, SEARCHED) if self.search else ASSUMPTIONS
@@ -103,11 +100,6 @@ class ClustMixPublished(Recipe):
         """JAX where points are moved; what the search learns with."""
         moved = {"jax": "nets", "optax": "nets"} if self.alpha < 1 or self.search else {}
         return moved | ({"optuna": "published", "lightgbm": "evaluate"} if self.search else {})
-
-    @property
-    def fixed(self) -> bool:
-        """Its rows are the clusters' noisy means."""
-        return True
 
     @property
     def approximate(self) -> SizeConstrained:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -20,11 +19,12 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.plan import Plan, Step
 from threea.errors import InternalError, SettingError
-from threea.model_summary import Histogram
+from threea.model_summary import ModelSummary
 from threea.published.constrained_gmm import COVARIANCES, Covariance, constrained_means, means, mixture
 from threea.published.exposed_rows import ExposedRows
 from threea.published.scaling import SCALINGS, Floats, Name, Scaling
 from threea.published.size_constrained_assignment import NoSolution
+from threea.table.conditions import Given
 from threea.table.schema import Chunk, Schema
 
 Integers = NDArray[np.int64]
@@ -93,16 +93,16 @@ class Clusters:
         return np.unique(self.memberships, return_index=True)[1]
 
     @property
-    def rows(self) -> int:
-        """How many points will be released."""
+    def size(self) -> int:
+        """How many there are."""
         return int(self.memberships.max()) + 1
 
     @property
-    def histograms(self) -> Mapping[str, Histogram]:
-        """None: there are no noisy counts."""
-        return {}
+    def summary(self) -> ModelSummary:
+        """Nothing: there are no noisy answers."""
+        return ModelSummary()
 
-    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
+    def sample(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
         """Refuse: these are means of private rows without noise.
 
         Raises:

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from threea.adapt.kip import check, induce
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
-from threea.errors import InternalError
-from threea.framework import Model
+from threea.approximate.points import Points
+from threea.errors import SettingError
 from threea.published.clustmix_clusters import Clusters
 from threea.published.constrained_gmm import means, squared_distances
-from threea.published.points import Points
 from threea.published.size_constrained_assignment import assign
 from threea.table.schema import Schema
 
@@ -49,10 +48,14 @@ class Mixing:
         """Nothing: the noise is planned with the clusters."""
         return ()
 
-    def adapt(self, model: Model, table: PrivateTable, plan: Plan) -> Points:
-        """Adapt, mix and add noise."""
+    def adapt(self, model: Clusters, table: PrivateTable, plan: Plan) -> Points:
+        """Adapt, mix and add noise.
+
+        Raises:
+            SettingError: The model is no clusters of rows.
+        """
         if not isinstance(model, Clusters):
-            raise InternalError("mixing needs clusters of rows")
+            raise SettingError(f"mixing needs clusters of rows, not a {type(model).__name__}")
         return self.anonymized(model)
 
     def anonymized(self, clusters: Clusters) -> Points:

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
-from threea.errors import InternalError, MissingExtra, SettingError
-from threea.framework import Model
+from threea.approximate.points import Points
+from threea.errors import MissingExtra, SettingError
 from threea.published.clustmix_clusters import Clusters, SizeConstrained
 from threea.published.clustmix_mixing import Mixing
 from threea.published.exposed_rows import ExposedRows
-from threea.published.points import Points
 from threea.published.scaling import SCALINGS
 from threea.table.schema import Chunk, Column, Schema
 
@@ -58,15 +57,15 @@ class Search:
         """Nothing: the noise is planned with the clusters, and the search is not paid for."""
         return ()
 
-    def adapt(self, model: Model, table: PrivateTable, plan: Plan) -> Points:
+    def adapt(self, model: Clusters, table: PrivateTable, plan: Plan) -> Points:
         """Search, and return the best points, which tell the settings that made them.
 
         Raises:
-            SettingError: The target has no classes, so nothing says which points are best.
+            SettingError: The model has no clusters, or the target no classes, so nothing says which points are best.
             MissingExtra: Optuna or LightGBM is not installed.
         """
         if not isinstance(model, Clusters):
-            raise InternalError("the search needs clusters of rows")
+            raise SettingError(f"the search needs clusters of rows, not a {type(model).__name__}")
         exposed = model.exposed
         if exposed.target is None:
             raise SettingError(f"search ({self.trials}) needs a target with classes; set search=0")

@@ -11,12 +11,12 @@ import numpy as np
 from threea.anonymize.accountant import epsilon_of
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
+from threea.approximate.points import Points
 from threea.approximate.random_mixing import Coordinates
 from threea.certificate import Guarantee
 from threea.errors import SettingError
 from threea.framework import Recipe
 from threea.published.exposed_rows import ExposedRows
-from threea.published.points import Points
 from threea.table.schema import Schema
 
 STEP, REASON = "mixtures", "DPMix as published"
@@ -149,6 +149,8 @@ class DPMixPublished(Recipe):
 
     name: ClassVar[str] = "dpmix-published"
     summary: ClassVar[str] = "random mixing of a fixed number of rows, after its paper, without a proof"
+    guarantee: ClassVar[Guarantee] = Guarantee.CLAIMED
+    fixed: ClassVar[bool] = True
     points: int = 100
     mixing_degree: int = 100
 
@@ -156,19 +158,9 @@ class DPMixPublished(Recipe):
         _ = self.approximate
 
     @property
-    def guarantee(self) -> Guarantee:
-        """The paper's claim."""
-        return Guarantee.CLAIMED
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         """What the claim takes for granted."""
         return ASSUMPTIONS
-
-    @property
-    def fixed(self) -> bool:
-        """Its rows are a set of their own size."""
-        return True
 
     @property
     def approximate(self) -> RandomMixtures:

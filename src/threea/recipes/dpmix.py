@@ -39,16 +39,12 @@ class DPMix(Recipe):
 
     name: ClassVar[str] = "dpmix"
     summary: ClassVar[str] = "noisy means of a few random rows each; for comparison"
+    fixed: ClassVar[bool] = True
     points: int = 100
     rate: float = 0.005
 
     def __post_init__(self) -> None:
         _ = self.approximate
-
-    @property
-    def fixed(self) -> bool:
-        """Its rows are a set of their own size."""
-        return True
 
     @property
     def approximate(self) -> RandomMixing:

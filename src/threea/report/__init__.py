@@ -76,9 +76,9 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         most_edges=MOST,
         teachers=teachers,
         classes=release.classes,
-        noise=release.noise,
+        noise=release.summary.noise,
         sampled_rows=sample.num_rows,
-        private_rows=release.model.rows,
+        private_rows=release.summary.private_rows,
         stands=words.stands(certificate),
         banner=words.banner(certificate),
         badge=words.badge(certificate),
@@ -92,7 +92,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
 
 def _pictures(release: Release, sample: pa.Table) -> tuple[Picture | None, list[Picture]]:
     """Draw the target, if any, and the other modelled columns."""
-    schema, histograms = release.schema, release.model.histograms
+    schema, histograms = release.schema, release.summary.histograms
     chunk = codec.encode(sample, schema)
 
     def draw(name: str, scale: float | None = None) -> Picture:
@@ -105,7 +105,7 @@ def _pictures(release: Release, sample: pa.Table) -> tuple[Picture | None, list[
 def _figures(release: Release) -> tuple[list[Tree], list[Terms]]:
     """Lay out what the model shows of itself."""
     trees, teachers = [], []
-    for figure in release.figures:
+    for figure in release.summary.figures:
         if figure.kind == "tree":
             trees.append(tree(figure, release.schema.target))
         else:

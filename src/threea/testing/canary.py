@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import struct
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.query import Rows
 from threea.framework import Recipe
+from threea.model_file import packed
 from threea.testing.releases import hold, run
 from threea.testing.tables import PLAIN, ROWS
 
@@ -33,6 +35,9 @@ def keeps_no_row(recipe: Recipe) -> None:
             str(release.certificate()),
         )
         hold(not any(word in text for text in written), "a release holds a private text")
+        file = packed(release) or b""
+        raw = (word.encode(), struct.pack("<d", number), struct.pack("<f", number), repr(number).encode())
+        hold(not any(value in file for value in raw), "the model file holds a private value")
         for held in within(release.model):
             hold(
                 not isinstance(held, PrivateTable | Rows | pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray),

@@ -10,8 +10,10 @@ import itertools
 import json
 import math
 import pickle
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +25,11 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
-from threea.errors import BudgetRefused, SettingError, UserError
+from threea.errors import BudgetRefused, InputError, SettingError, UserError
 from threea.framework import Recipe
-from threea.release import CHUNK_ROWS, Fixed
+from threea.model_file import load_release, packed
+from threea.release import CHUNK_ROWS, FEW_ROWS, STANDS_OUT
+from threea.table import codec, conditions
 from threea.table.schema import Schema
 from threea.testing.canary import keeps_no_row
 from threea.testing.noise import SeededNoise, SilentNoise
@@ -149,12 +153,20 @@ def refuses_ids_alone(recipe: Recipe) -> None:
 
 
 def has_as_many_rows_as_it_should(recipe: Recipe) -> None:
-    """About as many as there are private ones; or as many as the model holds, if the recipe says so."""
+    """As many as were counted, a few if the count may be noise alone; or as many as there are points in a set."""
     for case in (PLAIN, CASES["one row"]):
         release = run(recipe, case, rows=None, noise=SilentNoise())
-        expected = release.model.rows if is_fixed(recipe) else case.table.num_rows
+        points, private = release.summary.points, release.summary.private_rows
+        hold((points is not None) == is_fixed(recipe), "a finite set must be told by both recipe and model")
+        if points is not None:
+            expected = len(next(iter(points.values())))
+        else:
+            hold(private == case.table.num_rows, f"{private} private rows are counted of {case.table.num_rows}")
+            stands_out = case.table.num_rows >= STANDS_OUT * release.summary.private_rows_stddev
+            expected = case.table.num_rows if stands_out else FEW_ROWS
+            hold(stands_out == (case is PLAIN), "the noise on the number of rows is not what it is")
+            hold(bool(release.rows_note) != stands_out, "the release does not say why it has so many rows")
         hold(release.rows == expected, f"{release.rows} rows by default, not {expected}")
-        hold(isinstance(release.model, Fixed) == is_fixed(recipe), "a finite set must be told by both recipe and model")
 
 
 # It spends what it may.
@@ -245,6 +257,43 @@ def draws_the_same_rows_each_time(recipe: Recipe) -> None:
         hold(not tail.equals(head), "every chunk starts with the same rows")
 
 
+def is_the_same_when_loaded(recipe: Recipe) -> None:
+    """Its file, if it has one, holds all of it: the same rows, certificate and further draws; a changed one is refused.
+
+    A stranger's model has no file; what is saved without one says so in its certificate.
+    """
+    release = run(recipe, PLAIN, rows=CHUNK_ROWS // 16, seed=5)
+    file = packed(release)
+    if file is None:
+        hold(not type(release.model).__module__.startswith("threea."), "a model of threea's own is not written")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.threea"
+        path.write_bytes(file)
+        loaded = load_release(path)
+        hold(packed(loaded) == file, "a release that was read is written otherwise")
+        hold(loaded.table.equals(release.table), "a release that was read has other rows")
+        hold(loaded.certificate() == release.certificate(), "a release that was read has another certificate")
+        hold(loaded.sample(50, seed=9).equals(release.sample(50, seed=9)), "a release that was read draws other rows")
+        for place in np.random.default_rng(0).integers(0, len(file), 20).tolist():
+            path.write_bytes(file[:place] + bytes([file[place] ^ 1]) + file[place + 1 :])
+            refuses(InputError, f"a model file with a flipped bit at byte {place}", load_release, path)
+
+
+def draws_what_is_asked_for(recipe: Recipe) -> None:
+    """Rows that fit conditions on the label and on others, or a line that says that there are none."""
+    release = run(recipe, PLAIN, noise=SilentNoise())
+    for given in ({"label": "yes"}, {"age": (40, None)}, {"label": "no", "colour": ["red", None], "length": (0.2, 4)}):
+        asked = conditions.given(release.schema, given)
+        points = release.summary.points
+        if points is not None and asked and not conditions.fits(points, asked).any():
+            refuses(SettingError, f"{given}, which no point fits", release.sample, 40, given)
+            continue
+        rows = codec.encode(release.sample(40, given, seed=1), release.schema)
+        hold(len(rows["age"]) == 40, f"{len(rows['age'])} rows were drawn for {given}, not 40")
+        hold(asked is not None and bool(conditions.fits(rows, asked).all()), f"a row does not fit {given}")
+
+
 def repeats_sampling_by_seed(recipe: Recipe) -> None:
     """Without noise the seed is all that is random; of a set of its own size nothing is."""
     one, again, other, none = (
@@ -258,9 +307,9 @@ def does_not_repeat_noise(recipe: Recipe) -> None:
     """Noisy answers are on a grid of 2**-30, and rows many: that all agree by chance will not be seen."""
     one, other = (run(recipe, PLAIN, seed=1, rows=2000) for _ in range(2))
     hold(one.seed == other.seed, "a seed is not kept")
-    if one.model.histograms:
+    if one.summary.histograms:
         counts, others = (
-            np.concatenate([each.counts for each in release.model.histograms.values()]) for release in (one, other)
+            np.concatenate([each.counts for each in release.summary.histograms.values()]) for release in (one, other)
         )
         hold(not np.array_equal(counts, others), "a seed repeats the noise")
     else:
@@ -348,6 +397,8 @@ LAWS: tuple[Callable[[Recipe], None], ...] = (
     refuses_impossible_rows,
     keeps_to_the_plan_looked_at,
     draws_the_same_rows_each_time,
+    is_the_same_when_loaded,
+    draws_what_is_asked_for,
     repeats_sampling_by_seed,
     does_not_repeat_noise,
     leaves_the_global_generator_alone,

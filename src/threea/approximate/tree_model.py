@@ -1,0 +1,268 @@
+"""A tree of features given the label: how rows are drawn from it, with and without conditions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.approximate.conditioning import distributions, posterior
+from threea.approximate.denoise import draw, proportions
+from threea.approximate.feature import Feature
+from threea.approximate.label_counts import CLASSES, RARE, RARE_CELLS, balanced
+from threea.model_summary import Histogram, ModelSummary, TreeFigure
+from threea.table.cells import Bins, Merged
+from threea.table.conditions import Given, draw_fitting, fitting
+from threea.table.schema import Chunk
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Table = tuple[int, int | None, Floats]
+"""A feature, its parent, and its weights by class and parent's merged cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two features that depend on one another given the label.
+
+    Args:
+        parent: Position of one.
+        child: Position of the other.
+        joint: Their distribution over merged cells, in each class.
+    """
+
+    parent: int
+    child: int
+    joint: Floats
+    gap: float
+    """How many rows more or less there are than if they did not depend on one another."""
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """The label, then the features from the tree's roots down.
+
+    Args:
+        label: The classes: the label's cells, or ranges of it; None without a target.
+        spread: The label's distribution over its cells, in each class.
+        sizes: Noisy number of rows per class.
+        features: In the order of the table.
+        edges: The tree.
+        stddev: Of the noise on the features' counts.
+        noise: Of every answer, by the plan's line.
+        most: How many times as many rows as of the rarest class there may be of another.
+    """
+
+    label: Merged | None
+    spread: Floats
+    sizes: Floats
+    features: tuple[Feature, ...]
+    edges: tuple[Edge, ...]
+    stddev: float
+    noise: Mapping[str, float] = field(default_factory=dict)
+    most: float = RARE
+
+    @property
+    def rows(self) -> int:
+        """The noisy number of private rows."""
+        return round(float(self.sizes.sum()))
+
+    @property
+    def rows_stddev(self) -> float:
+        """At most the noise on that number: that of the label's own cells added up; the features tell it, too."""
+        return self.noise.get(CLASSES, self.stddev) * math.sqrt(self.label.cells.size if self.label else 1)
+
+    @property
+    def summary(self) -> ModelSummary:
+        """All that the answers tell."""
+        return ModelSummary(
+            private_rows=self.rows,
+            private_rows_stddev=self.rows_stddev,
+            histograms=self.histograms,
+            figures=self.figures,
+            noise=self.noise,
+            class_shares=self.class_shares,
+        )
+
+    @property
+    def balanced(self) -> Floats:
+        """Rows per class; of listed ones, none counted as more than `most` times the rarest that stands out."""
+        return balanced(self.label, self.sizes, self.stddev, self.most)
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows there are, counted so."""
+        return max(float(self.balanced.sum()), 1.0)
+
+    @property
+    def informative_rows(self) -> float:
+        """How many rows there are for cells to stand out by."""
+        return max(float(balanced(self.label, self.sizes, self.stddev, RARE_CELLS).sum()), 1.0)
+
+    @property
+    def weights(self) -> Floats:
+        """Share of each class, counted so."""
+        return np.asarray(self.balanced / self.balanced.sum())
+
+    @property
+    def histograms(self) -> Mapping[str, Histogram]:
+        """The noisy counts, summed over the classes."""
+        stddev = self.stddev * math.sqrt(len(self.sizes))
+        histograms = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), stddev) for f in self.features}
+        if self.label:
+            counts = self.sizes @ self.spread
+            histograms[self.label.column] = Histogram(self.label.cells, counts, self.noise.get(CLASSES, self.stddev))
+        return histograms
+
+    @property
+    def class_shares(self) -> Mapping[int, tuple[float, float]]:
+        """Share of the synthetic and of the private rows, by code, where classes are listed and drawn in another ratio.
+
+        Nothing is said if no class stands out from the noise: then the private ratio is not known.
+        """
+        if self.label is None or isinstance(self.label.cells, Bins) or not (self.sizes > 3 * self.stddev).any():
+            return {}
+        drawn, private = self.weights, self.sizes / self.sizes.sum()
+        if np.allclose(drawn, private, rtol=1e-6):
+            return {}
+        count = self.label.cells.count
+        codes = [code if code < count else -1 for code in range(len(drawn))]
+        pairs = zip(codes, drawn, private, strict=True)
+        return {code: (float(share), float(known)) for code, share, known in pairs if share > 0}
+
+    @property
+    def figures(self) -> tuple[TreeFigure, ...]:
+        """The tree, from the roots down."""
+        if not self.edges:
+            return ()
+        order = {feature: position for position, (feature, _, _) in enumerate(self._downwards)}
+        gaps = {
+            pair: edge.gap for edge in self.edges for pair in ((edge.parent, edge.child), (edge.child, edge.parent))
+        }
+        # A row too many in one cell is a row too few in another: half of the gap.
+        rows = 2 * max(float(self.sizes.sum()), 1.0)
+        return (
+            TreeFigure(
+                nodes=tuple(self.features[feature].cells.column for feature in order),
+                parents=tuple(None if parent is None else order[parent] for _, parent, _ in self._downwards),
+                strengths=tuple(
+                    0.0 if parent is None else gaps[feature, parent] / rows for feature, parent, _ in self._downwards
+                ),
+            ),
+        )
+
+    def sample(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
+        """Draw labels, then every feature given its parent and the label; conditions hold exactly."""
+        group, codes = self.draw(rows, rng, given)
+        return self.decoded(group, codes, rng, given)
+
+    def draw(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> tuple[Whole, list[Whole]]:
+        """Draw classes, and the features' fine cells."""
+        group, coarse = self.draw_merged(rows, rng, given)
+        return group, self.refined(group, coarse, rng, given)
+
+    def draw_merged(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> tuple[Whole, list[Whole]]:
+        """Draw classes, and the features' merged cells."""
+        classes, tables = self.conditioned(given) if given else (proportions(self.balanced), self._downwards)
+        group = draw(classes[None, :], np.zeros(rows, np.int64), rng)
+        coarse: dict[int, Whole] = {}
+        for feature, parent, table in tables:
+            if parent is None:
+                coarse[feature] = draw(table, group, rng)
+            else:
+                coarse[feature] = draw(table, group * self.features[parent].merged.size + coarse[parent], rng)
+        return group, [coarse[index] for index in range(len(self.features))]
+
+    def refined(
+        self, group: Whole, coarse: Sequence[Whole], rng: np.random.Generator, given: Given | None = None
+    ) -> list[Whole]:
+        """Draw the features' fine cells, given class and merged cells."""
+        shares = self._fitting(given) if given else [None] * len(self.features)
+        return [
+            f.refined(merged, group, rng, fit) for f, merged, fit in zip(self.features, coarse, shares, strict=True)
+        ]
+
+    def decoded(
+        self, group: Whole, codes: Sequence[Whole], rng: np.random.Generator, given: Given | None = None
+    ) -> Chunk:
+        """Return rows of these classes and cells: a value from each."""
+        conditions, chunk = given or {}, Chunk()
+        if self.label:
+            condition = conditions.get(self.label.column)
+            spread = self.spread * fitting(self.label.cells, condition)
+            chunk[self.label.column] = draw_fitting(self.label.cells, draw(spread, group, rng), rng, condition)
+        for feature, code in zip(self.features, codes, strict=True):
+            column = feature.cells.column
+            chunk[column] = draw_fitting(feature.cells, code, rng, conditions.get(column))
+        return chunk
+
+    def conditioned(self, given: Given) -> tuple[Floats, list[Table]]:
+        """Return the classes and, parents first, the features' tables, given conditions on any columns: exact.
+
+        Message passing (Pearl 1988): from the leaves up, a feature tells its parent how likely what is asked of it and
+        of all below is in each of the parent's cells; the roots tell the classes.
+
+        Raises:
+            SettingError: Nothing fits.
+        """
+        likelihoods = self.likelihoods(given)
+        told: list[Floats] = [self.label_likelihood(given)]
+        tables: list[Table] = []
+        for index, parent, table in reversed(self._downwards):
+            classes, cells = likelihoods[index].shape
+            weights = distributions(table).reshape(classes, -1, cells) * likelihoods[index][:, None, :]
+            tables.append((index, parent, weights.reshape(-1, cells)))
+            if parent is None:
+                told.append(weights.sum(axis=(1, 2)))
+            else:
+                likelihoods[parent] = likelihoods[parent] * weights.sum(axis=2)
+        return posterior(proportions(self.balanced), told, given), tables[::-1]
+
+    def class_probabilities(self, coarse: Sequence[Whole], given: Given) -> Floats:
+        """Return how likely each class is for rows in these merged cells, given conditions on features."""
+        likelihoods = self.likelihoods(given)
+        with np.errstate(divide="ignore"):
+            logs = np.log(proportions(self.balanced))[:, None] + np.zeros(len(coarse[0]))
+            for index, parent, table in self._downwards:
+                classes, cells = likelihoods[index].shape
+                weights = distributions(table).reshape(classes, -1, cells) * likelihoods[index][:, None, :]
+                logs += np.log(weights)[:, 0 if parent is None else coarse[parent], coarse[index]]
+        powers = np.exp(logs - logs.max(axis=0))
+        return np.asarray(powers / powers.sum(axis=0))
+
+    def likelihoods(self, given: Given) -> list[Floats]:
+        """Return for each feature how likely it fits, by class and merged cell."""
+        return [feature.likelihood(fit) for feature, fit in zip(self.features, self._fitting(given), strict=True)]
+
+    def label_likelihood(self, given: Given) -> Floats:
+        """Return how likely the label of each class fits."""
+        if self.label is None:
+            return np.ones(len(self.sizes))
+        return np.asarray(self.spread @ fitting(self.label.cells, given.get(self.label.column)))
+
+    def _fitting(self, given: Given) -> list[Floats]:
+        return [fitting(feature.cells, given.get(feature.cells.column)) for feature in self.features]
+
+    @cached_property
+    def _downwards(self) -> list[Table]:
+        """Return the features, parents first, each with its distribution by class and parent's merged cell."""
+        beside: dict[int, list[tuple[int, Floats]]] = {i: [] for i in range(len(self.features))}
+        for edge in self.edges:
+            beside[edge.parent].append((edge.child, edge.joint))
+            beside[edge.child].append((edge.parent, edge.joint.transpose(0, 2, 1)))
+        order: list[Table] = []
+        seen: set[int] = set()
+        for root in range(len(self.features)):
+            waiting: list[Table] = [(root, None, self.features[root].coarse)]
+            while waiting:
+                feature, parent, given = waiting.pop()
+                if feature in seen:
+                    continue
+                seen.add(feature)
+                order.append((feature, parent, given.reshape(-1, given.shape[-1])))
+                waiting += [(child, feature, joint) for child, joint in beside[feature] if child not in seen]
+        return order

@@ -1,0 +1,190 @@
+"""A release as one file, `model.threea`: rows can be drawn from it at any time, on any machine, for free.
+
+The file is a zip archive of `release.json` (everything but arrays) and `arrays.npz` (NumPy's own format), neither of
+them compressed. Its comment, the last 64 bytes of the file, is the SHA-256 of all bytes before it: the file checks
+itself. It holds what follows from the schema and charged answers, as a `Release` does, and nothing else.
+
+Guarantees:
+    - Reading runs no code from the file: there is no pickle, and only classes on a closed list are made.
+    - A file that differs from what was written in any bit is refused.
+    - What is read takes no more memory than a few times the file's size, and that has a limit.
+    - Equal releases are written as equal bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import math
+import zipfile
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.errors import InputError
+from threea.plain_data import KINDS, NotPlain, restored, simplified
+
+if TYPE_CHECKING:
+    from threea.release import Release
+
+NAME = "model.threea"
+VERSION = 1
+MOST_BYTES = 1 << 30
+"""Larger files are neither written nor read. Chosen: a hundred times a large model's."""
+_FORMAT, _JSON, _ARRAYS = "threea release", "release.json", "arrays.npz"
+_DIGEST = 64
+_START_OF_1980 = (1980, 1, 1, 0, 0, 0)
+
+
+def packed(release: Release) -> bytes | None:
+    """Return a release as a file's bytes.
+
+    Returns:
+        None if the model, or something else in the release, is not of threea's own making, or the file too large.
+    """
+    arrays: list[NDArray[Any]] = []
+    try:
+        data = {"format": _FORMAT, "version": VERSION, "release": simplified(_public(release), arrays)}
+    except NotPlain:
+        return None
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    file = _sealed({_JSON: text, _ARRAYS: _npz(arrays)})
+    return file if len(file) <= MOST_BYTES else None
+
+
+def _public(release: Release) -> Release:
+    """Return a release whose schema has no digest of a draft's section that was edited since: a draft is private."""
+    schema = release.schema
+    columns = (c if c.as_read in ("", c.digest) else replace(c, as_read="") for c in schema.columns)
+    return replace(release, schema=replace(schema, columns=tuple(columns)))
+
+
+def load_release(path: str | PathLike[str]) -> Release:
+    """Read a release that was saved, to draw more rows from it.
+
+    The rows drawn with a seed are those that the release drew with it when it was saved.
+
+    Cost:
+        Nothing: what can be drawn follows from answers that were paid for.
+
+    Args:
+        path: The release's folder, or its `model.threea`.
+
+    Raises:
+        InputError: There is no such file, it is damaged, too large, of a later version, or not the one that the
+            certificate beside it names.
+    """
+    file = Path(path) / NAME if Path(path).is_dir() else Path(path)
+    data = _bytes_of(file)
+    _check_certificate(file, hashlib.sha256(data).hexdigest())
+    try:
+        return _unpacked(data)
+    except (NotPlain, ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError, ValueError):
+        # Arrow's and zip's errors, too, are of these kinds; what they say is of no use to a reader.
+        raise _damaged(file) from None
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError):
+        raise _damaged(file) from None
+
+
+def _damaged(file: Path) -> InputError:
+    return InputError(f"{file} is damaged, or no model of threea's; take it from the release again")
+
+
+def _bytes_of(file: Path) -> bytes:
+    try:
+        size = file.stat().st_size
+        if size > MOST_BYTES:
+            raise InputError(f"{file} has {size:,} bytes, more than a model's {MOST_BYTES:,}; is it a {NAME}?")
+        data = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{file} does not exist; give the folder of a release, or its {NAME}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the path cannot be used"
+        raise InputError(f"{file} cannot be read: {reason}; check the path") from None
+    if hashlib.sha256(data[:-_DIGEST]).hexdigest().encode() != data[-_DIGEST:]:
+        raise _damaged(file)
+    return data
+
+
+def _check_certificate(file: Path, digest: str) -> None:
+    """Refuse a model that the certificate beside it does not name."""
+    beside = file.parent / "certificate.json"
+    try:
+        stated = json.loads(beside.read_text(encoding="utf-8")) if file.name == NAME and beside.is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        raise InputError(f"{beside} cannot be read; take the release again, or move {NAME} elsewhere") from None
+    if not isinstance(stated, dict) or stated.get("model_sha256", digest) != digest:
+        raise InputError(f"{file} is not the model that {beside.name} beside it names; take the release again")
+
+
+def _sealed(files: dict[str, bytes]) -> bytes:
+    """Return an archive whose comment is the hash of all before it."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
+        for name, content in files.items():
+            zipped.writestr(zipfile.ZipInfo(name, _START_OF_1980), content)
+        zipped.comment = b"0" * _DIGEST
+    data = archive.getvalue()[:-_DIGEST]
+    return data + hashlib.sha256(data).hexdigest().encode()
+
+
+def _npz(arrays: list[NDArray[Any]]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as zipped:
+        for index, array in enumerate(arrays):
+            content = io.BytesIO()
+            little = array.astype(array.dtype.newbyteorder("<"))
+            np.lib.format.write_array(content, little, version=(1, 0), allow_pickle=False)
+            zipped.writestr(zipfile.ZipInfo(f"{index}.npy", _START_OF_1980), content.getvalue())
+    return buffer.getvalue()
+
+
+def _unpacked(data: bytes) -> Release:
+    files = _stored(data)
+    if set(files) != {_JSON, _ARRAYS}:
+        raise NotPlain("other files than expected")
+    content = json.loads(files[_JSON])
+    if content["format"] != _FORMAT or not isinstance(content["version"], int):
+        raise NotPlain("another format")
+    if content["version"] != VERSION:
+        raise InputError(f"the model is of version {content['version']}, this threea reads {VERSION}; update threea")
+    if content["release"]["class"] != "Release":
+        raise NotPlain("not a release")
+    arrays = _stored(files[_ARRAYS])
+    release: Release = restored(content["release"], [_array(arrays[f"{index}.npy"]) for index in range(len(arrays))])
+    # A model that was not made by `packed` may be of the right classes and still not hang together.
+    next(release.draws(1, seed=0))
+    return release
+
+
+def _stored(data: bytes) -> dict[str, bytes]:
+    """Return an archive's files. None is compressed, so together they are no longer than the archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as zipped:
+        entries = zipped.infolist()
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+            raise NotPlain("compressed")
+        if sum(entry.file_size for entry in entries) > len(data):
+            raise NotPlain("longer than its archive")
+        return {entry.filename: zipped.read(entry) for entry in entries}
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    """Read an array of numbers, after checking that its header asks for as many bytes as there are."""
+    if data[:8] != b"\x93NUMPY\x01\x00":
+        raise NotPlain("not an array")
+    start = 10 + int.from_bytes(data[8:10], "little")
+    header = ast.literal_eval(data[10:start].decode("latin-1"))
+    kind, shape = np.dtype(str(header["descr"])), header["shape"]
+    if kind.kind not in KINDS or not all(type(n) is int and n >= 0 for n in shape):
+        raise NotPlain("not an array of numbers")
+    if math.prod(shape) * kind.itemsize != len(data) - start:
+        raise NotPlain("an array of another size")
+    # In the order it had in memory: sums over it are then rounded as they were.
+    values = np.frombuffer(data, kind, offset=start).reshape(shape, order="F" if header["fortran_order"] else "C")
+    return values.astype(kind.newbyteorder("="), order="K")

@@ -1,0 +1,58 @@
+"""What is checked before a recipe may ask anything, and what its questions cost together."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from threea.anonymize.door import PrivateTable
+from threea.anonymize.plan import Plan
+from threea.certificate import Guarantee
+from threea.describe import discover
+from threea.errors import MissingExtra, SettingError
+
+if TYPE_CHECKING:
+    from threea.framework import Recipe
+
+
+def check_sampling(recipe: Recipe, rows: int | None, seed: int | None) -> None:
+    """Refuse a number of synthetic rows, or a seed, that cannot be.
+
+    Raises:
+        SettingError: One is not a whole number in its bounds, or the recipe's rows have a number of their own.
+    """
+    check_numbers(rows, seed)
+    if rows is not None and recipe.fixed:
+        raise SettingError(f"rows ({rows}) cannot be chosen with {recipe.name} so set: it makes a number of its own")
+
+
+def check_numbers(rows: int | None, seed: int | None) -> None:
+    """Refuse what is no number of rows, or no seed.
+
+    Raises:
+        SettingError: One is not a whole number in its bounds.
+    """
+    if rows is not None and (not isinstance(rows, int) or rows < 1):
+        raise SettingError(f"rows ({rows}) must be a whole number, at least 1")
+    if seed is not None and (not isinstance(seed, int) or seed < 0):
+        raise SettingError(f"seed ({seed}) must be a whole number, at least 0")
+
+
+def priced(recipe: Recipe, table: PrivateTable) -> Plan:
+    """Price the steps of both stages, and of finding the schema where there is none, to use up the table's budget.
+
+    Raises:
+        SettingError: It reads the rows without a proof, and the table was not opened to allow that.
+        MissingExtra: Something that it needs is not installed.
+    """
+    if recipe.guarantee is not Guarantee.PROVEN and not table.accepts_unproven:
+        raise SettingError(f"{recipe.name} so set has no proof; pass --accept-unproven to allow it")
+    for module, extra in recipe.needs.items():
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(module, extra)
+    found, steps = discover.steps(table.schema), recipe.approximate.steps(table.schema)
+    steps += recipe.adapt.steps(table.schema) if recipe.adapt else ()
+    scale = (1 - discover.SHARE if found else 1) / sum(step.weight for step in steps)
+    own = (replace(step, weight=step.weight * scale) for step in steps)
+    return Plan.calibrate(table.budget, (*found, *own), recipe=recipe.name)

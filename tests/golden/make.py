@@ -1,0 +1,55 @@
+"""Makes the golden files of the current version: a model file of each kind, and rows drawn from it.
+
+Run once for a new version, from the root: ``python tests/golden/make.py``. Files of earlier versions stay as they are.
+All rows behind them are made up.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from threea.anonymize.open_table import open_table
+from threea.budget import Budget
+from threea.model_file import VERSION, load_release, packed
+from threea.recipes import RECIPES
+from threea.testing import CASES, SeededNoise
+
+HERE = Path(__file__).parent
+CREATED = "2026-01-01T00:00:00+00:00"
+KINDS = {
+    "taught": ("labeltree", "plain", 100.0, {}),
+    "tree": ("labeltree", "numeric target", 10.0, {"alpha": 1.0}),
+    "histograms": ("independent", "no target", 10.0, {"bins": 4}),
+    "gaussians": ("gaussians", "plain", 10.0, {"bins": 4}),
+    "mixture": ("clustmix", "plain", 5.0, {}),
+    "points": ("dpmix", "plain", 10.0, {"points": 4}),
+    "published": ("dpmix-published", "plain", 10.0, {"points": 4}),
+}
+
+
+def release_of(kind):
+    name, case, epsilon, settings = KINDS[kind]
+    columns = ("person", "colour", "length", "age", "seen", "label")
+    case = CASES[case].only(*columns)
+    table = open_table(
+        case.table,
+        schema=case.schema,
+        budget=Budget(epsilon),
+        noise=SeededNoise(1),
+        unit="person",
+        max_rows_per_unit=2,
+        accept_unproven=True,
+    )
+    return replace(RECIPES[name](**settings).run(table, seed=3), created=CREATED)
+
+
+def drawn(release):
+    """Return a few rows, as JSON has them."""
+    return json.loads(json.dumps(release.sample(6, seed=1).to_pylist(), default=str))
+
+
+if __name__ == "__main__":
+    for kind in KINDS:
+        path = HERE / f"{kind}-{VERSION}.threea"
+        path.write_bytes(packed(release_of(kind)))
+        path.with_suffix(".json").write_text(json.dumps(drawn(load_release(path)), indent=1) + "\n")
