@@ -17,19 +17,22 @@ if TYPE_CHECKING:
     from threea.budget import Adjacency, Budget
     from threea.framework import Recipe
     from threea.release import Release
-    from threea.session import synthesize
+    from threea.session import prepare, synthesize
+    from threea.table.dialect import Dialect
     from threea.table.schema import Column, Kind, Schema
 
 __all__ = [
     "Adjacency",
     "Budget",
     "Column",
+    "Dialect",
     "Kind",
     "Recipe",
     "Release",
     "Schema",
     "hospital",
     "open_table",
+    "prepare",
     "recipes",
     "synthesize",
 ]
@@ -39,12 +42,14 @@ _HOMES = {
     "Adjacency": "threea.budget",
     "Budget": "threea.budget",
     "Column": "threea.table.schema",
+    "Dialect": "threea.table.dialect",
     "Kind": "threea.table.schema",
     "Recipe": "threea.framework",
     "Release": "threea.release",
     "Schema": "threea.table.schema",
     "hospital": "threea.hospital",
     "open_table": "threea.anonymize.open_table",
+    "prepare": "threea.session",
     "recipes": "threea.recipes",
     "synthesize": "threea.session",
 }

@@ -180,8 +180,7 @@ class Recipe(ABC):
         if recipe is not self:
             return recipe.run(table, rows, seed, plan, progress)
         self.check_rows(rows)
-        if seed is not None and (not isinstance(seed, int) or seed < 0):
-            raise SettingError(f"seed ({seed}) must be a whole number, at least 0")
+        check_seed(seed)
         plan, tell = plan or self.plan(table), progress or _silent
         if discovery_steps(table.schema):
             tell("discovering the schema", 0, 3)
@@ -194,6 +193,16 @@ class Recipe(ABC):
         tell("done", 3, 3)
         table.check_ledger()
         return Release.made(self, model, table, plan, rows=rows, seed=seed)
+
+
+def check_seed(seed: int | None) -> None:
+    """Refuse a seed that is none.
+
+    Raises:
+        SettingError: It is not a whole number of at least 0.
+    """
+    if seed is not None and (not isinstance(seed, int) or seed < 0):
+        raise SettingError(f"seed ({seed}) must be a whole number, at least 0")
 
 
 def _silent(stage: str, done: int, of: int) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from threea.errors import SettingError
-from threea.table.writing import FORMATS, RowWriter
+from threea.table.dialect import Dialect
+from threea.table.writing import CSV, FORMATS, PARQUET, RowWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,18 +45,25 @@ def check_folder(out: str | PathLike[str]) -> Path:
     return folder
 
 
-def check_format(form: str) -> None:
+def form_of(dialect: Dialect | None) -> str:
+    """Return the format in which a table came: CSV of some dialect, or else Parquet, frames too."""
+    return PARQUET if dialect is None else CSV
+
+
+def check_format(form: str, *, spreadsheet_safe: bool = False) -> None:
     """Refuse a format that rows cannot be written in.
 
     Raises:
-        SettingError: It is not one of `FORMATS`.
+        SettingError: It is not one of `FORMATS`, or not one that spreadsheets read cell by cell.
     """
     if form not in FORMATS:
         raise SettingError(f"format ({form}) must be {' or '.join(FORMATS)}")
+    if spreadsheet_safe and form != CSV:
+        raise SettingError(f"format ({form}) is no {CSV}, which spreadsheet-safe cells are for; choose one of the two")
 
 
 def write(
-    release: Release, out: str | PathLike[str], form: str = "parquet", progress: Progress | None = None
+    release: Release, out: str | PathLike[str], form: str | None = None, progress: Progress | None = None
 ) -> list[Path]:
     """Write synthetic rows, certificate, report and schema to a folder.
 
@@ -66,7 +74,7 @@ def write(
     Args:
         release: What to write.
         out: A new or empty folder.
-        form: ``parquet`` or ``csv``.
+        form: ``parquet`` or ``csv``; by default the release's own.
         progress: Told how many rows are written.
 
     Returns:
@@ -75,7 +83,8 @@ def write(
     Raises:
         SettingError: The folder cannot be used, the format is unknown or the disk is full.
     """
-    check_format(form)
+    form = form or release.form
+    check_format(form, spreadsheet_safe=release.spreadsheet_safe)
     folder = check_folder(out)
     # Named before it is made: an interrupt at any moment finds it.
     staging = folder.absolute().parent / f".{folder.name[:100]}-{secrets.token_hex(8)}"
@@ -109,12 +118,14 @@ def _write_rows(release: Release, path: Path, form: str, progress: Progress | No
     """Stream the rows to a file; return the first of them, for pictures."""
     import pyarrow as pa
 
+    from threea.table.spreadsheet import inert
+
     first: list[pa.RecordBatch] = []
     rows = 0
-    with RowWriter(path, form, release.layout) as writer:
+    with RowWriter(path, form, release.layout, release.dialect) as writer:
         for batch in release.batches():
             first = first or [batch]
-            writer.write(batch)
+            writer.write(inert(batch, release.schema) if release.spreadsheet_safe else batch)
             rows += batch.num_rows
             if progress:
                 progress(rows)

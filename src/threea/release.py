@@ -24,6 +24,7 @@ from threea.certificate import Certificate, ClassShare, Guarantee
 from threea.model_summary import Figure
 from threea.report import words
 from threea.table import codec
+from threea.table.dialect import Dialect
 from threea.table.schema import OTHER, Chunk, Schema
 
 if TYPE_CHECKING:
@@ -117,6 +118,10 @@ class Release:
     secure: bool = True
     """Whether the noise was meant to protect anyone."""
     restore: Callable[[Any, Schema], Any] = lambda table, _: table
+    dialect: Dialect | None = None
+    """How the private table's CSV file is written; None if it came in another form."""
+    spreadsheet_safe: bool = False
+    """Whether text cells that a spreadsheet might run are written with an apostrophe before them."""
 
     @classmethod
     def made(
@@ -149,6 +154,7 @@ class Release:
             ledger_head=table.ledger_head,
             secure=table.secure,
             restore=table.restore,
+            dialect=table.dialect,
         )
 
     @property
@@ -165,6 +171,11 @@ class Release:
             kept = not self.doubts and self.accounted_epsilon <= self.plan.budget.epsilon
             return Guarantee.PROVEN if kept else Guarantee.NONE
         return self.promised if self.secure else Guarantee.NONE
+
+    @property
+    def form(self) -> str:
+        """How it is saved unless said otherwise: as the table came, or as Parquet."""
+        return publish.form_of(self.dialect)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Draw the synthetic rows, the same ones each time."""
@@ -237,11 +248,22 @@ class Release:
             classes=[share.to_json() for share in self.classes] or None,
             classes_note=words.REBALANCED if self.classes else "",
             schema_origin=self.schema.provenance,
+            schema_untouched=list(self.schema.untouched),
             schema_sha256=hashlib.sha256(self.schema_text(synthetic_sha256).encode()).hexdigest(),
             synthetic_sha256=synthetic_sha256,
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
+            spreadsheet_safe=self.spreadsheet_safe,
         )
 
-    def save(self, out: str | PathLike[str], form: str = "parquet") -> list[Path]:
-        """Write synthetic rows, certificate, report and schema to a new folder; return the files made."""
-        return publish.write(self, out, form)
+    def save(
+        self, out: str | PathLike[str], form: str | None = None, *, spreadsheet_safe: bool = False
+    ) -> list[Path]:
+        """Write synthetic rows, certificate, report and schema to a new folder; return the files made.
+
+        Args:
+            out: A new or empty folder.
+            form: ``parquet`` or ``csv``; by default the form of the file that came in, Parquet for frames.
+            spreadsheet_safe: Of CSV, whether text cells that begin with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
+                return get an apostrophe before them, so that no spreadsheet runs them.
+        """
+        return publish.write(dataclasses.replace(self, spreadsheet_safe=spreadsheet_safe), out, form)
