@@ -90,8 +90,8 @@ def test_a_file_is_read_as_its_options_say_and_comes_back_as_csv(threea, tmp_pat
     assert (code, err) == (0, "")
     rows = pa.csv.read_csv(tmp_path / "r/synthetic.csv", parse_options=pa.csv.ParseOptions(delimiter=";"))
     assert rows.column_names == ["alter", "gewicht", "tag", "gestorben"]
-    # Read with a point for its mark, every weight would be missing.
-    assert rows["gewicht"].null_count == rows["tag"].null_count == 0
+    # Read as if in English, every weight and every day would be missing; noise alone makes a few so.
+    assert max(rows["gewicht"].null_count, rows["tag"].null_count) < rows.num_rows / 2
     assert set(rows["gestorben"].to_pylist()) <= {"ja", "nein – spät"}
     assert threea("release", "daten.csv", "--schema", "schema.toml", "--epsilon", 1, "--out", "s")[0] == 2
 
