@@ -24,13 +24,29 @@ _TO_BE_FOUND = 20
 """How many categories a column is taken to have that are yet to be found; chosen."""
 _BINS = {"independent": 32, "gaussians": 16}
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
-_TEACHER_ROWS, _TEACHER_NUMBERS = 20_000, 1 << 24
 _NUMERIC_CLASSES = 12
-"""As the recipes, `label_tree`, `teacher` and `label_counts` have them by default."""
+"""As the recipes, `label_tree` and `label_counts` have them by default."""
 
-SECONDS: Mapping[str, Mapping[str, float]] = {}
+SECONDS: Mapping[str, Mapping[str, float]] = {
+    "independent": {"start": 1.47, "features": 0.0, "cells": 1.8e-05, "data": 6.86e-08},
+    "labeltree": {
+        "start": 3.42,
+        "cells": 1.87e-05,
+        "drawing": 0.0,
+        "pairs": 1.79e-05,
+        "choices": 8.24e-06,
+        "data": 7.42e-09,
+    },
+    "gaussians": {"start": 1.71, "cells": 1.89e-05, "products": 5.98e-07, "data": 1.49e-07},
+    "clustmix": {"start": 3.48, "features": 0.0177, "cells": 1.8e-05, "data": 3.37e-07},
+}
 """Of processor time, for a unit of each term: benchmarks/results/times.json."""
-BYTES: Mapping[str, Mapping[str, float]] = {}
+BYTES: Mapping[str, Mapping[str, float]] = {
+    "independent": {"start": 2.2e08, "features": 4.26e05, "cells": 78.7},
+    "labeltree": {"start": 2.88e08, "cells": 0.0, "drawing": 16, "pairs": 161, "choices": 43.4},
+    "gaussians": {"start": 2.22e08, "cells": 0.0, "products": 3.61e03},
+    "clustmix": {"start": 2.64e08, "features": 1.33e06, "cells": 0.0},
+}
 """At the peak, for a unit of each term: benchmarks/results/times.json."""
 
 
@@ -98,24 +114,20 @@ def terms(recipe: str, schema: Schema) -> dict[str, float]:
     if recipe == "gaussians":
         numbers = sum(column.kind.numeric for column in schema.features)
         products = min(numbers, 160)
-        return {"start": 1, "cells": classes * cells, "means": classes * numbers, "products": classes * products**2}
+        return {"start": 1, "cells": classes * cells, "products": classes * products**2}
     return {"start": 1, "features": features, "cells": classes * cells}
 
 
 def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:
-    """Return what a tree and its teacher do: the Hessians, one for each of more than two classes, weigh most."""
+    """Return what a tree and its teacher do: both work with the merged cells of pairs of features, class by class."""
     pairs = max(features * (features - 1) / 2, 1)
     merged = min(_PAIR_CELLS, math.sqrt(_ALL_PAIR_CELLS / (classes * pairs)), cells / max(features, 1))
-    width = features * max(merged, 2)
-    hessians = classes if classes > 2 else 1
-    rows = min(_TEACHER_ROWS, _TEACHER_NUMBERS / max(width, 1))
     return {
         "start": 1,
         "cells": classes * cells,
         "drawing": classes * merged * cells,
         "pairs": classes * features * merged**2,
         "choices": features**3,
-        "hessians": hessians * rows * width**2,
     }
 
 

@@ -255,9 +255,7 @@ class Release:
             spreadsheet_safe=self.spreadsheet_safe,
         )
 
-    def save(
-        self, out: str | PathLike[str], form: str | None = None, *, spreadsheet_safe: bool = False
-    ) -> list[Path]:
+    def save(self, out: str | PathLike[str], form: str | None = None, *, spreadsheet_safe: bool = False) -> list[Path]:
         """Write synthetic rows, certificate, report and schema to a new folder; return the files made.
 
         Args:
