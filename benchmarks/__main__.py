@@ -7,6 +7,7 @@ NAMES = (
     "imports",
     "noise",
     "scale",
+    "times",
     "columns",
     "adult",
     "evaluate",

@@ -1,24 +1,29 @@
 """One call, and recipes made from text."""
 
 import inspect
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import threea
 from threea import hospital
-from threea import session as synthesis
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.approximate.gaussians import ClassGaussians
-from threea.errors import BudgetRefused, SettingError, UserError
+from threea.describe.propose_schema import draft
+from threea.describe.propose_schema import save as save_draft
+from threea.errors import BudgetRefused, LedgerError, SettingError, UserError
 from threea.recipes import DEFAULT, RECIPES, Gaussians, Independent
-from threea.session import make_recipe, synthesize
+from threea.session import make_recipe, prepare, rehearse, synthesize
+from threea.table.schema import Schema
 
 
 def refusal(name: str, settings: Mapping[str, str] | None = None) -> str:
@@ -143,7 +148,7 @@ def test_mistakes_are_told_in_one_line(changed: dict[str, Any], message: str) ->
 
 def test_a_release_by_default() -> None:
     release = synthesize(hospital.stays(300), schema=hospital.schema(), epsilon=5.0)
-    assert release.recipe == make_recipe(DEFAULT).chosen(hospital.schema())[0]
+    assert release.recipe == make_recipe(DEFAULT).chosen(hospital.schema())[0].name
     assert isinstance(release.frame, pa.Table)
     assert release.plan.budget == threea.Budget(5.0, 1e-6)
 
@@ -169,7 +174,9 @@ def test_the_seed_repeats_sampling_not_noise() -> None:
 
 def test_the_ledger_and_its_cap_are_kept(tmp_path: Any) -> None:
     spending = {"ledger": tmp_path / "ledger.db", "dataset": "stays", "cap": 1.5}
-    call(**spending)
+    with pytest.raises(LedgerError, match="does not exist; is the path mistyped"):
+        call(**spending)
+    call(**spending, new_ledger=True)
     with pytest.raises(BudgetRefused, match="requested epsilon 1"):
         call(**spending)
 
@@ -179,4 +186,86 @@ def test_one_call_takes_what_opening_and_running_take() -> None:
     opening = set(inspect.signature(open_table).parameters) - {"budget", "noise"}
     running = set(inspect.signature(Independent.run).parameters) - {"self", "table", "plan"}
     budget = set(inspect.signature(threea.Budget).parameters)
-    assert set(inspect.signature(synthesis.synthesize).parameters) == opening | running | budget | {"recipe"}
+    own = set(inspect.signature(prepare).parameters) | set(inspect.signature(synthesize).parameters)
+    assert own - {"options"} == opening | running | budget | {"recipe"}
+
+
+def test_a_schema_may_be_the_path_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "schema.toml"
+    path.write_text(hospital.schema().to_toml())
+    assert call(schema=str(path)).schema == call(schema=path).schema == call().schema
+
+
+def test_what_is_prepared_spends_nothing_until_it_runs(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.db"
+    options = {"schema": hospital.schema(), "epsilon": 1.0, "recipe": "independent", "dataset": "stays"}
+    prepared = prepare(hospital.stays(100), **options, ledger=ledger)
+    assert f"New ledger made: {ledger}." in str(prepared)
+    assert Ledger(ledger).releases("stays") == []
+    assert "New ledger" not in str(prepare(hospital.stays(100), **options, ledger=ledger))
+    prepared.run()
+    assert [row.epsilon for row in Ledger(ledger).releases("stays")] == [1.0]
+
+
+def test_a_rehearsal_makes_no_ledger_writes_to_none_and_cannot_be_run(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.db"
+    options = {"schema": hospital.schema(), "epsilon": 1.0, "recipe": "independent"}
+    rehearsed = rehearse(hospital.stays(100), **options, ledger=ledger, dataset="stays")
+    assert "nothing was spent, nothing written" in str(rehearsed)
+    assert not ledger.exists()
+    with pytest.raises(SettingError, match="a rehearsal cannot be run"):
+        rehearsed.run()
+    call(ledger=ledger, dataset="first", cap=1.5, new_ledger=True)
+    rehearse(hospital.stays(90), **options, ledger=ledger, dataset="second")
+    assert [row.name for row in Ledger(ledger).datasets()] == ["first"]
+    with pytest.raises(BudgetRefused, match=r"requested epsilon 1, spent 1 of 1\.5, left 0\.5"):
+        rehearse(hospital.stays(100), **options, ledger=ledger, dataset="first")
+
+
+def test_csv_comes_back_as_csv_and_frames_as_parquet(tmp_path: Path) -> None:
+    pa.csv.write_csv(hospital.stays(100), tmp_path / "stays.csv", pa.csv.WriteOptions(delimiter=";"))
+    release = call(data=tmp_path / "stays.csv")
+    files = {path.name for path in release.save(tmp_path / "a")}
+    assert "synthetic.csv" in files
+    header = (tmp_path / "a/synthetic.csv").read_text().splitlines()[0]
+    assert header.replace('"', "").split(";") == hospital.stays(1).column_names
+    assert "synthetic.parquet" in {path.name for path in release.save(tmp_path / "b", "parquet")}
+    assert "synthetic.parquet" in {path.name for path in call().save(tmp_path / "c")}
+
+
+def test_the_receipt_says_what_a_reader_must_know() -> None:
+    def told(**options: Any) -> str:
+        return str(prepare(hospital.stays(100), **({"schema": hospital.schema(), "epsilon": 1.0} | options)))
+
+    assert "Classes are not drawn in their private ratio" in told()
+    assert "Classes are not drawn" not in told(recipe="independent")
+    assert "Classes are not drawn" not in told(recipe=make_recipe("labeltree", {"alpha": "1"}))
+    assert "at most 1 row count; for more, --max-rows-per-unit" in told(unit="patient_id")
+    assert "Warning: epsilon 50 is above 10" in told(epsilon=50.0)
+    assert "of processor time" in told()
+    assert "still as read from the rows" not in told()
+    assert "cost (a number)" in told(schema=None, target="cost", target_kind="number")
+    assert "prior_stays (classes, to be found)" in told(schema=None, target="prior_stays", target_kind="class")
+
+
+def test_a_draft_that_nobody_touched_is_told_of(tmp_path: Path) -> None:
+    """Also where NumPy integers, which are never missing, take something from a section."""
+    pa.parquet.write_table(hospital.stays(200), tmp_path / "stays.parquet")
+    drafted, notes = draft(tmp_path / "stays.parquet", "died")
+    save_draft(drafted, notes, tmp_path / "draft.toml")
+    text = (tmp_path / "draft.toml").read_text().replace("confirmed = false", "confirmed = true")
+    (tmp_path / "draft.toml").write_text(text)
+    read = len(Schema.load(tmp_path / "draft.toml").untouched)
+    frame = hospital.stays(200).to_pandas()
+    for data in (tmp_path / "stays.parquet", frame):
+        prepared = prepare(data, schema=tmp_path / "draft.toml", epsilon=1.0, recipe="independent", rows=5)
+        told = f"{read} of 15 sections of the schema are still as read from the rows; nobody has said where they are"
+        assert told in str(prepared)
+    release = prepared.run()
+    release.save(tmp_path / "out")
+    certificate = json.loads((tmp_path / "out/certificate.json").read_text())
+    assert len(certificate["schema_untouched"]) == read > 1
+    report = (tmp_path / "out/report.html").read_text()
+    assert "nobody has said where they are public" in report
+    assert "The owner of the table wrote it" not in report
+    assert call().certificate().schema_untouched == []

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from threea.framework import Recipe
     from threea.model_file import load_release
     from threea.release import Release
-    from threea.session import synthesize
+    from threea.session import prepare, synthesize
+    from threea.table.dialect import Dialect
     from threea.table.schema import Column, Kind, Schema
 
 __all__ = [
     "Adjacency",
     "Budget",
     "Column",
+    "Dialect",
     "Kind",
     "Recipe",
     "Release",
@@ -32,6 +34,7 @@ __all__ = [
     "hospital",
     "load_release",
     "open_table",
+    "prepare",
     "recipes",
     "synthesize",
 ]
@@ -41,6 +44,7 @@ _HOMES = {
     "Adjacency": "threea.budget",
     "Budget": "threea.budget",
     "Column": "threea.table.schema",
+    "Dialect": "threea.table.dialect",
     "Kind": "threea.table.schema",
     "Recipe": "threea.framework",
     "Release": "threea.release",
@@ -48,6 +52,7 @@ _HOMES = {
     "hospital": "threea.hospital",
     "load_release": "threea.model_file",
     "open_table": "threea.anonymize.open_table",
+    "prepare": "threea.session",
     "recipes": "threea.recipes",
     "synthesize": "threea.session",
 }

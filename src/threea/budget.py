@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -117,29 +117,48 @@ class Budget:
 
 
 def delta_from(mu: float, epsilon: float) -> float:
-    """Return the delta of mu-GDP at epsilon (Dong, Roth and Su 2019, Corollary 2.13).
+    """Return the delta of mu-GDP at epsilon (Dong, Roth and Su 2019, Corollary 2.13); epsilon may be negative.
 
     Example:
         >>> f"{delta_from(0.2880, 1.0):.2e}"
         '3.07e-05'
     """
-    from scipy.special import log_ndtr, ndtr
-
     left, right = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
-    return max(float(ndtr(left) - math.exp(min(epsilon + float(log_ndtr(right)), 0.0))), 0.0)
+    return max(math.erfc(-left / _ROOT) / 2 - min(_shifted_tail(epsilon, left, right), 1.0), 0.0)
+
+
+def _shifted_tail(epsilon: float, left: float, right: float) -> float:
+    """Return e^epsilon times the normal tail below `right`, where neither factor alone may be a number."""
+    depth = -right / _ROOT
+    if depth < _DEEP:
+        tail = math.erfc(depth) / 2
+        return math.exp(epsilon) * tail if epsilon < _DEEP**2 else math.exp(epsilon + math.log(tail))
+    # The tail is its density times Mills' ratio, and e^epsilon times the density at `right` is the density at `left`.
+    ratio, term = 0.0, 1.0
+    for order in range(1, 10):
+        ratio += term
+        term *= -(2 * order - 1) / (2 * depth**2)
+    return math.exp(-(left**2) / 2) * ratio / (2 * depth * math.sqrt(math.pi))
+
+
+_ROOT = math.sqrt(2)
+_DEEP = 25.0
+"""From here on nine terms of Mills' ratio's asymptotic series are exact to the last digit."""
 
 
 def epsilon_from(mu: float, delta: float) -> float:
     """Return the epsilon of mu-GDP at delta, rounded up by 5e-10 relative."""
-    from scipy.optimize import brentq
+    return least_epsilon(lambda epsilon: delta_from(mu, epsilon), delta)
 
-    if delta_from(mu, 0.0) <= delta:
+
+def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
+    """Return the epsilon from which on a falling curve of deltas is at most delta, rounded up by 5e-10 relative."""
+    if delta_at(0.0) <= delta:
         return 0.0
     upper = 1.0
-    while delta_from(mu, upper) > delta:
+    while delta_at(upper) > delta:
         upper *= 2
-    root = float(brentq(lambda epsilon: delta_from(mu, epsilon) - delta, 0.0, upper, xtol=1e-30, rtol=1e-13))
-    return root * (1 + 5e-10)
+    return _crossing(lambda epsilon: delta_at(epsilon) <= delta, upper)[1] * (1 + 5e-10)
 
 
 def mu_from(epsilon: float, delta: float) -> float:
@@ -149,10 +168,16 @@ def mu_from(epsilon: float, delta: float) -> float:
         >>> round(mu_from(1, 1 / 32561), 4), round(mu_from(10, 1 / 32561), 4)
         (0.288, 2.0893)
     """
-    from scipy.optimize import brentq
-
     upper = 1.0
     while delta_from(upper, epsilon) < delta:
         upper *= 2
-    root = float(brentq(lambda mu: delta_from(mu, epsilon) - delta, 1e-12, upper, xtol=1e-30, rtol=1e-13))
-    return root * (1 - 1e-9)
+    return _crossing(lambda mu: delta_from(mu, epsilon) > delta, upper)[0] * (1 - 1e-9)
+
+
+def _crossing(beyond: Callable[[float], bool], upper: float) -> tuple[float, float]:
+    """Return two numbers next to one another, to 13 digits, between which a question's answer turns to yes."""
+    low, high = 0.0, upper
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return low, high

@@ -75,12 +75,16 @@ class Certificate:
     classes_note: str = ""
     """What that means, in words."""
     schema_origin: str
+    schema_untouched: list[str] = field(default_factory=list)
+    """Columns whose description is still as it was read from the rows: nobody has said where it is public."""
     schema_sha256: str
     synthetic_sha256: str = ""
     model_sha256: str = ""
     """Of `model.threea`; empty if a model that is not of threea's own making was not written."""
     ledger_head: dict[str, Any] | None = None
     """Number and hash of the ledger's last entry after the last charge, null without a ledger file."""
+    spreadsheet_safe: bool = False
+    """Whether text cells that a spreadsheet might run as formulas begin with an apostrophe."""
     created: str = field(default_factory=now)
 
     def to_json(self) -> str:

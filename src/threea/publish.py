@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from threea.errors import SettingError, outcome, stated
 from threea.model_file import NAME, packed
 from threea.place import Place, check_folder
-from threea.table.writing import FORMATS, RowWriter
+from threea.table.dialect import Dialect
+from threea.table.writing import CSV, FORMATS, PARQUET, RowWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,14 +30,21 @@ Progress = Callable[[int], None]
 """Called with the number of rows written so far."""
 
 
-def check_format(form: str) -> None:
+def form_of(dialect: Dialect | None) -> str:
+    """Return the format in which a table came: CSV of some dialect, or else Parquet, frames too."""
+    return PARQUET if dialect is None else CSV
+
+
+def check_format(form: str, *, spreadsheet_safe: bool = False) -> None:
     """Refuse a format that rows cannot be written in.
 
     Raises:
-        SettingError: It is not one of `FORMATS`.
+        SettingError: It is not one of `FORMATS`, or not one that spreadsheets read cell by cell.
     """
     if form not in FORMATS:
         raise SettingError(f"format ({form}) must be {' or '.join(FORMATS)}")
+    if spreadsheet_safe and form != CSV:
+        raise SettingError(f"format ({form}) is no {CSV}, which spreadsheet-safe cells are for; choose one of the two")
 
 
 def claim(out: str | PathLike[str], form: str = "parquet", *, ledger: object = None) -> Place:
@@ -137,12 +145,14 @@ def _write_rows(release: Release, file: BinaryIO, form: str, progress: Progress 
     """Stream the rows to a file; return the first of them, for pictures."""
     import pyarrow as pa
 
+    from threea.table.spreadsheet import inert
+
     first: list[pa.RecordBatch] = []
     rows = 0
-    with RowWriter(file, form, release.layout) as writer:
+    with RowWriter(file, form, release.layout, release.dialect) as writer:
         for batch in release.batches():
             first = first or [batch]
-            writer.write(batch)
+            writer.write(inert(batch, release.schema) if release.spreadsheet_safe else batch)
             rows += batch.num_rows
             if progress:
                 progress(rows)

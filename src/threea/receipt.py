@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from threea.anonymize.accountant import Line
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan
+from threea.approximate.label_counts import RARE
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
+from threea.cost import Cost
 from threea.framework import Recipe
 from threea.report import words
-from threea.table.schema import Origin, Schema
+from threea.table.schema import Kind, Origin, Schema
+
+_REBALANCING = ("labeltree", "clustmix")
+_REBALANCED = (
+    f"Classes are not drawn in their private ratio: none more than {RARE:g} times as often as the rarest. The"
+    " certificate gives each class the weight that undoes it."
+)
 
 
-def receipt(recipe: Recipe, reason: str, table: PrivateTable, plan: Plan, rows: int | None, *, remembered: bool) -> str:
+def receipt(
+    recipe: Recipe,
+    reason: str,
+    table: PrivateTable,
+    plan: Plan,
+    rows: int | None,
+    cost: Cost | None = None,
+    notes: Sequence[str] = (),
+) -> str:
     """Return the receipt as lines of text."""
     budget, schema = plan.budget, table.schema
     promise = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {budget.adjacency}"
     head = [f"Recipe {recipe.name} for {task(schema)}: {promise}.", *_sentences(recipe, table, rows)]
     if reason:
         head.append(f"It was {reason}.")
-    if not remembered:
-        head.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
-    return "\n".join([*head, *_table(plan.lines)])
+    if cost is not None:
+        head.append(f"It takes {cost.described}.")
+    return "\n".join([*head, *notes, *_table(plan.lines)])
 
 
 def task(schema: Schema) -> str:
@@ -53,6 +69,11 @@ def _sentences(recipe: Recipe, table: PrivateTable, rows: int | None) -> Iterato
     weak = words.weakness(budget.epsilon, budget.delta)
     if weak:
         yield f"Warning: {weak}"
+    untouched = words.untouched(table.schema.untouched, len(table.schema.columns))
+    if untouched:
+        yield f"Warning: {untouched}"
+    if _rebalances(recipe, table.schema):
+        yield _REBALANCED
     if unit.column is None:
         yield "Each row is protected by itself; if a person has several, name their column with --unit."
     else:
@@ -77,3 +98,13 @@ def _table(lines: tuple[Line, ...]) -> list[str]:
 
 def _times(count: int) -> str:
     return "" if count == 1 else f"{count} times"
+
+
+def _rebalances(recipe: Recipe, schema: Schema) -> bool:
+    """Whether the classes will be drawn in another ratio than the private one; so it is if there are classes."""
+    if schema.target is None or recipe.fixed or recipe.name not in _REBALANCING:
+        return False
+    target = schema[schema.target]
+    may_be_a_class = schema.origin is Origin.TYPES and target.kind is Kind.INTEGER and not schema.number_target
+    keeps = recipe.name == "labeltree" and getattr(recipe, "alpha", 0.0) == 1
+    return not keeps and (may_be_a_class or not target.kind.numeric)

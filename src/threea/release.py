@@ -29,6 +29,7 @@ from threea.pricing import check_numbers
 from threea.report import words
 from threea.table import codec, conditions
 from threea.table.conditions import Given
+from threea.table.dialect import Dialect
 from threea.table.schema import OTHER, Schema
 
 if TYPE_CHECKING:
@@ -83,6 +84,10 @@ class Release:
     """As which kind of table rows are handed back."""
     created: str = field(default_factory=now)
     """When it was made, in UTC."""
+    dialect: Dialect | None = None
+    """How the private table's CSV file is written; None if it came in another form."""
+    spreadsheet_safe: bool = False
+    """Whether text cells that a spreadsheet might run are written with an apostrophe before them."""
 
     @classmethod
     def made(
@@ -116,6 +121,7 @@ class Release:
             ledger_head=table.ledger_head,
             secure=table.secure,
             restore=table.restore,
+            dialect=table.dialect,
         )
 
     @property
@@ -132,6 +138,11 @@ class Release:
             kept = not self.doubts and self.accounted_epsilon <= self.plan.budget.epsilon
             return Guarantee.PROVEN if kept else Guarantee.NONE
         return self.promised if self.secure else Guarantee.NONE
+
+    @property
+    def form(self) -> str:
+        """How it is saved unless said otherwise: as the table came, or as Parquet."""
+        return publish.form_of(self.dialect)
 
     def sample(self, rows: int, given: Mapping[str, Any] | None = None, seed: int | None = None) -> Any:
         """Draw other rows than the release's own, or more of them.
@@ -239,24 +250,32 @@ class Release:
             classes=[share.to_json() for share in self.classes] or None,
             classes_note=words.REBALANCED if self.classes else "",
             schema_origin=self.schema.provenance,
+            schema_untouched=list(self.schema.untouched),
             schema_sha256=hashlib.sha256(self.schema_text(synthetic_sha256).encode()).hexdigest(),
             synthetic_sha256=synthetic_sha256,
             model_sha256=model_sha256,
             created=self.created,
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
+            spreadsheet_safe=self.spreadsheet_safe,
         )
 
-    def save(self, out: str | PathLike[str] | Place, form: str = "parquet") -> list[Path]:
+    def save(
+        self, out: str | PathLike[str] | Place, form: str | None = None, *, spreadsheet_safe: bool = False
+    ) -> list[Path]:
         """Write synthetic rows, certificate, report, schema and model to a new folder; return the files made.
 
         Args:
             out: A new or empty folder, or one claimed before (`publish.claim`), whose format is known then.
-            form: ``parquet`` or ``csv``.
+            form: ``parquet`` or ``csv``; by default the form of the file that came in, Parquet for frames.
+            spreadsheet_safe: Of CSV, whether text cells that begin with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
+                return get an apostrophe before them, so that no spreadsheet runs them.
 
         Raises:
             SettingError: It cannot be written there. Saving again elsewhere costs nothing.
         """
-        return publish.write(self, out if isinstance(out, Place) else publish.claim(out, form))
+        publish.check_format(form or self.form, spreadsheet_safe=spreadsheet_safe)
+        place = out if isinstance(out, Place) else publish.claim(out, form or self.form)
+        return publish.write(dataclasses.replace(self, spreadsheet_safe=spreadsheet_safe), place)
 
 
 def _sampling_seed(seed: int | None) -> int:

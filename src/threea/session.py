@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -18,12 +19,15 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.budget import Adjacency, Budget
-from threea.errors import SettingError, outcome, stated
+from threea.cost import Cost, cost_of
+from threea.errors import BudgetRefused, SettingError, outcome, stated
 from threea.framework import Progress, Recipe
 from threea.pricing import check_sampling
+from threea.publish import form_of
 from threea.receipt import receipt
 from threea.recipes import DEFAULT, RECIPES
 from threea.release import Release
+from threea.table.dialect import Dialect
 from threea.table.schema import Schema
 
 
@@ -38,7 +42,10 @@ class Prepared:
         plan: What it will ask, priced.
         rows: How many synthetic rows; None for the default.
         seed: Of sampling.
-        remembered: Whether a ledger will remember the spending.
+        cost: About what it will take at most, in processor time and memory; None if nothing is known.
+        ledger: Where the spending will be written down, None if nowhere.
+        new_ledger: Whether that file was made just now.
+        rehearsal: Whether it is here to be looked at only.
     """
 
     recipe: Recipe
@@ -47,20 +54,38 @@ class Prepared:
     plan: Plan
     rows: int | None
     seed: int | None
-    remembered: bool
+    cost: Cost | None
+    ledger: str | None
+    new_ledger: bool = False
+    rehearsal: bool = False
+
+    @property
+    def form(self) -> str:
+        """How the release is saved unless said otherwise: as the table came, or as Parquet."""
+        return form_of(self.table.dialect)
 
     def run(self, progress: Progress | None = None) -> Release:
         """Spend, and make the release.
 
         Cost:
             The whole budget, written to the ledger before the first answer.
+
+        Raises:
+            SettingError: It is a rehearsal.
         """
+        if self.rehearsal:
+            raise SettingError("a rehearsal cannot be run, for its ledger would not remember it; prepare the release")
         with outcome(lambda: stated(charged=self.table.charged, written=False)):
             return self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
 
     def __str__(self) -> str:
         """Return the receipt: what will be asked, of whom, under which promise."""
-        return receipt(self.recipe, self.reason, self.table, self.plan, self.rows, remembered=self.remembered)
+        notes = [f"New ledger made: {self.ledger}."] if self.new_ledger else []
+        if self.ledger is None:
+            notes.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
+        if self.rehearsal:
+            notes.append("A rehearsal: nothing was spent, nothing written.")
+        return receipt(self.recipe, self.reason, self.table, self.plan, self.rows, self.cost, notes)
 
 
 def prepare(
@@ -69,15 +94,17 @@ def prepare(
     epsilon: float,
     delta: float = 1e-6,
     target: str | None = None,
+    target_kind: str | None = None,
     schema: Schema | str | PathLike[str] | None = None,
+    dialect: Dialect | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     recipe: Recipe | str = DEFAULT,
     rows: int | None = None,
     seed: int | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
+    new_ledger: bool = False,
     dataset: str = "unnamed",
     cap: float | None = None,
-    new_ledger: bool = False,
     unit: str | None = None,
     max_rows_per_unit: int = 1,
     accept_unproven: bool = False,
@@ -89,13 +116,16 @@ def prepare(
         epsilon: Bound on the privacy loss.
         delta: Probability with which the bound may fail; well under one in the number of rows.
         target: The column that models will learn to predict.
+        target_kind: Without a schema, whether the target is a ``class`` or a ``number``; for whole numbers, noisy
+            counts decide by default.
         schema: The table's public description, or the path of one; found through the private table, from the same
             budget, if not given.
+        dialect: How a CSV file is written; what it does not say is found in its header line.
         adjacency: ``add-remove`` or ``replace``.
         recipe: A recipe, or the name of one.
         rows: How many synthetic rows; the noisy number of private ones by default.
         seed: Makes sampling repeatable. Noise cannot be seeded.
-        ledger: Where spending is written down.
+        ledger: Where spending is written down; a path that leads to no file makes a new ledger.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
         new_ledger: Make the ledger. With a cap, one that does not exist is otherwise taken for a mistyped path.
@@ -114,20 +144,28 @@ def prepare(
     """
     asked = recipe if isinstance(recipe, Recipe) else make_recipe(recipe)
     check_sampling(asked, rows, seed)
+    budget = Budget(epsilon, delta, adjacency)  # type: ignore[arg-type]  # Budget reads text, too
+    described = schema if schema is None or isinstance(schema, Schema) else Schema.load(schema)
+    made = isinstance(ledger, str | PathLike) and not os.path.lexists(ledger)
     table = open_table(
         data,
-        budget=Budget(epsilon, delta, adjacency),  # type: ignore[arg-type]  # Budget reads text, too
-        schema=schema if schema is None or isinstance(schema, Schema) else Schema.load(schema),
+        budget=budget,
+        schema=described,
         target=target,
+        target_kind=target_kind,
+        dialect=dialect,
         ledger=ledger,
+        new_ledger=new_ledger,
         dataset=dataset,
         cap=cap,
-        new_ledger=new_ledger,
         unit=unit,
         max_rows_per_unit=max_rows_per_unit,
         accept_unproven=accept_unproven,
     )
     chosen, reason = asked.chosen(table.schema)
+    cost = cost_of(chosen.name, table.schema, data)
+    if cost is not None:
+        cost.refuse_unreasonable(chosen.name)
     return Prepared(
         recipe=chosen,
         reason=f"picked by {asked.name}: {reason}" if reason else "",
@@ -135,8 +173,55 @@ def prepare(
         plan=chosen.plan(table),
         rows=rows,
         seed=seed,
-        remembered=ledger is not None,
+        cost=cost,
+        ledger=ledger.path if isinstance(ledger, Ledger) else None if ledger is None else str(ledger),
+        new_ledger=made,
     )
+
+
+def rehearse(
+    data: Any,
+    *,
+    epsilon: float,
+    ledger: str | PathLike[str] | None = None,
+    new_ledger: bool = False,
+    dataset: str = "unnamed",
+    cap: float | None = None,
+    **options: Any,
+) -> Prepared:
+    """Return what `prepare` would, to look at the receipt alone: no ledger is made or written to.
+
+    Args:
+        data: As of `prepare`.
+        epsilon: As of `prepare`.
+        ledger: The file whose cap must cover the release, if it exists.
+        new_ledger: As of `prepare`.
+        dataset: As of `prepare`.
+        cap: As of `prepare`.
+        options: As of `prepare`.
+
+    Raises:
+        BudgetRefused: The ledger's cap does not cover the release.
+    """
+    if ledger is not None:
+        _refuse_over_cap(ledger, dataset=dataset, epsilon=epsilon, cap=cap, new=new_ledger)
+    prepared = prepare(data, epsilon=epsilon, dataset=dataset, cap=cap, **options)
+    return replace(prepared, rehearsal=True, ledger=None if ledger is None else str(ledger))
+
+
+def _refuse_over_cap(
+    ledger: str | PathLike[str], *, dataset: str, epsilon: float, cap: float | None, new: bool
+) -> None:
+    """Refuse what the ledger would refuse, without writing to it."""
+    if not os.path.lexists(ledger) and (new or cap is None):
+        return
+    with Ledger(ledger) as book:
+        if new:
+            raise book.error("exists already; leave --new-ledger out, or give another path")
+        for row in book.datasets():
+            if row.name == dataset and row.cap is not None and row.spent + epsilon > row.cap * (1 + 1e-9):
+                what, remedy = f"dataset {dataset!r} in ledger {book.path}", "ask for no more than is left"
+                raise BudgetRefused(what, requested=epsilon, spent=row.spent, cap=row.cap, remedy=remedy)
 
 
 def synthesize(data: Any, *, epsilon: float, progress: Progress | None = None, **options: Any) -> Release:

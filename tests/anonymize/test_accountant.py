@@ -294,3 +294,45 @@ def test_plans_are_refused_that_no_ledger_could_follow():
 def test_steps_are_checked_when_made(wrong):
     with pytest.raises(SettingError, match=next(iter(wrong))):
         Step(**{"name": "a", "weight": 1.0, **wrong})
+
+
+# Choices and Gaussians together, in closed form.
+
+CHOICES = [(0.2, 0.3, 1), (0.5, 0.1, 12), (1.0, 0.02, 200), (0.05, 1.0, 3), (3.0, 0.5, 20), (0.01, 0.002, 40)]
+
+
+@pytest.mark.parametrize(("mu", "each", "count"), CHOICES)
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+def test_choices_beside_gaussians_agree_with_privacy_loss_distributions(mu, each, count, delta):
+    """Between a distribution that is rounded down and one that is rounded up, on a fine grid."""
+    ours = epsilon_of([Line("sums", Gaussian(1 / mu)), Line("choices", Pure(each), count)], delta, ADD_REMOVE)
+    grid = max(ours, 1e-3) / 2e4
+    bounds = []
+    for pessimistic in (False, True):
+        fine = {"value_discretization_interval": grid, "pessimistic_estimate": pessimistic}
+        both = pld.from_gaussian_mechanism(1 / mu, **fine).compose(
+            pld.from_randomized_response(2 / (1 + math.exp(each)), 2, **fine).self_compose(count)
+        )
+        bounds.append(both.get_epsilon_for_delta(delta))
+    assert bounds[0] * (1 - 1e-6) <= ours <= bounds[1] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("each", "count", "delta"), [(0.1, 4, 1e-3), (0.5, 10, 1e-6), (2.0, 3, 1e-9)])
+def test_choices_alone_compose_exactly(each, count, delta):
+    best = optimal_composition(each, count, delta)
+    ours = epsilon_of([Line("choices", Pure(each), count)], delta, ADD_REMOVE)
+    assert best * (1 - 1e-12) <= ours <= best * (1 + 1e-8)
+
+
+def test_lines_of_choices_compose_as_one_line_would():
+    together = epsilon_of([Line("all", Pure(0.2), 12), Line("sums", Gaussian(2.0))], 1e-6, ADD_REMOVE)
+    apart = [Line("some", Pure(0.2), 5), Line("others", Pure(0.2), 7), Line("sums", Gaussian(2.0))]
+    assert epsilon_of(apart, 1e-6, ADD_REMOVE) == pytest.approx(together, rel=1e-8)
+
+
+def test_very_many_choices_are_composed_on_a_grid():
+    """The two ways agree where they meet, and the grid's is never below."""
+    one_line = [Line("sums", Gaussian(5.0)), Line("choices", Pure(0.01), 100)]
+    lines = [Line("sums", Gaussian(5.0)), *(Line(f"choices {n}", Pure(0.01), 25) for n in range(4))]
+    exact, on_a_grid = (epsilon_of(each, 1e-6, ADD_REMOVE) for each in (one_line, lines))
+    assert exact <= on_a_grid <= exact * 1.01

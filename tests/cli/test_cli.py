@@ -71,8 +71,8 @@ def test_demo_names_the_files_it_made(threea, tmp_path):
     assert certificate["guarantee"] == "proven"
     assert certificate["accounted_epsilon"] <= certificate["epsilon"] == 1.0
     assert certificate["recipe"] == "labeltree"
-    assert "Recipe labeltree, picked by auto: 7 numeric columns" in out
-    assert "Plan of labeltree:" in out
+    assert "Recipe labeltree for died (2 classes): epsilon 1," in out
+    assert "It was picked by auto: 7 numeric columns" in out
 
 
 def test_release_with_a_schema_has_the_same_columns_and_types(threea, stays, described, tmp_path):
@@ -88,7 +88,7 @@ def test_a_recipe_that_is_named_is_not_picked(threea, stays, described, tmp_path
     arguments = ("release", stays, "--schema", described, "--epsilon", 1, "--rows", 5)
     code, out, _ = threea(*arguments, "--recipe", "independent", "--set", "bins=4", "--out", "r")
     assert code == 0
-    assert "Plan of independent:" in out
+    assert "Recipe independent for died (2 classes):" in out
     assert "picked by" not in out
     certificate = json.loads((tmp_path / "r/certificate.json").read_text())
     assert (certificate["recipe"], certificate["settings"]) == ("independent", {"bins": 4})
@@ -138,7 +138,7 @@ def test_every_privacy_setting_changes_the_certificate(threea, stays, described,
 
 def test_ledger_over_its_cap_is_refused_with_requested_spent_left(threea, stays, described, tmp_path):
     arguments = ("release", stays, "--schema", described, "--ledger", "ledger.db", "--cap", 1.5, "--rows", 5)
-    assert threea(*arguments, "--epsilon", 1, "--out", "a")[0] == 0
+    assert threea(*arguments, "--epsilon", 1, "--out", "a", "--new-ledger")[0] == 0
     assert refused(threea(*arguments, "--epsilon", 1, "--out", "b"), 3, "requested epsilon 1", "spent 1", "left 0.5")
     assert not (tmp_path / "b").exists()
     code, out, _ = threea("ledger", "ledger.db")

@@ -1,7 +1,8 @@
 """What the events of a release add up to.
 
-Gaussian events are first merged in closed form (mu² adds up); what remains is composed
-as privacy loss distributions by dp-accounting, rounded so that the true loss is never above the one reported.
+Gaussian events are first merged in closed form (mu² adds up). Pure ones are randomized responses at worst, whose losses
+are few numbers: with them, too, the whole has a closed form. What remains, samples, is composed as privacy loss
+distributions by dp-accounting, rounded so that the true loss is never above the one reported.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from functools import lru_cache
 from typing import Any
 
 from threea.anonymize.events import Event, Gaussian, NonPrivate, PartitionSelection, Pure, Sampled, to_json
-from threea.budget import Adjacency, epsilon_from
+from threea.budget import Adjacency, delta_from, epsilon_from, least_epsilon
 from threea.errors import SettingError
 
 _GRID_POINTS = 20_000
+_MOST_LOSSES = 4_096
+"""Pure events with more losses than this are composed on a grid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,55 @@ def _epsilon_of(lines: tuple[Line, ...], delta: float, adjacency: Adjacency) -> 
     others = [line for line in lines if isinstance(line.event, Pure | Sampled)]
     if not others:
         return epsilon_from(mu, delta) if mu else 0.0
+    if all(isinstance(line.event, Pure) for line in others) and _losses(others) <= _MOST_LOSSES:
+        return _epsilon_of_choices(mu, others, delta)
     return _epsilon_of_pairs(mu, others, delta, adjacency)
+
+
+def _losses(lines: Sequence[Line]) -> int:
+    return math.prod(line.count + 1 for line in lines)
+
+
+def _epsilon_of_choices(mu: float, lines: Sequence[Line], delta: float) -> float:
+    """Compose randomized responses and one Gaussian exactly.
+
+    The loss of the responses is one of finitely many numbers, independent of the Gaussian's. So delta at epsilon is the
+    mean, over these, of the Gaussian's delta at epsilon less that number.
+    """
+    masses = [(1.0, 0.0)]
+    for line in lines:
+        assert isinstance(line.event, Pure)
+        masses = [(m * p, loss + more) for m, loss in masses for p, more in _responses(line.event.epsilon, line.count)]
+
+    def delta_at(epsilon: float) -> float:
+        return math.fsum(mass * _delta_beyond(mu, epsilon - loss) for mass, loss in masses if mass)
+
+    # Probabilities and deltas are off by less than this.
+    return least_epsilon(delta_at, delta * (1 - 1e-11))
+
+
+def _delta_beyond(mu: float, epsilon: float) -> float:
+    """Return the delta of mu-GDP at epsilon; without a Gaussian, of a loss of 0."""
+    return delta_from(mu, epsilon) if mu else max(-math.expm1(epsilon), 0.0)
+
+
+def _responses(epsilon: float, count: int) -> list[tuple[float, float]]:
+    """Return probability and value of each loss of `count` randomized responses."""
+    log_true, log_false = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
+    whole = math.lgamma(count + 1)
+    return [
+        (
+            math.exp(
+                whole
+                - math.lgamma(lies + 1)
+                - math.lgamma(count - lies + 1)
+                + (count - lies) * log_true
+                + lies * log_false
+            ),
+            (count - 2 * lies) * epsilon,
+        )
+        for lies in range(count + 1)
+    ]
 
 
 def _epsilon_of_pairs(mu: float, lines: Sequence[Line], delta: float, adjacency: Adjacency) -> float:

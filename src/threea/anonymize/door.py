@@ -32,6 +32,7 @@ from threea.backends import RowBackend
 from threea.backends.frames import Frame
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
+from threea.table.dialect import Dialect
 from threea.table.layout import released
 from threea.table.schema import Chunk, Schema
 
@@ -97,6 +98,11 @@ class PrivateTable:
     def restore(self) -> Frame:
         """What turns a synthetic table into the kind of table that came in."""
         return self._interior.restore
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How its CSV file is written; None if it came in another form."""
+        return self._interior.dialect
 
     @property
     def arithmetic(self) -> str:

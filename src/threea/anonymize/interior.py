@@ -29,6 +29,7 @@ from threea.backends.frames import Frame
 from threea.backends.hashing import row_hashes
 from threea.errors import SettingError
 from threea.table import codec
+from threea.table.dialect import Dialect
 from threea.table.schema import Chunk, Schema
 
 Integers = NDArray[np.int64]
@@ -50,6 +51,7 @@ class Interior:
         key: Decides which of a person's rows count, and which teacher sees a row.
         accept_unproven: Whether rows may be handed out.
         restore: Turns a synthetic table into the kind of table that came in.
+        dialect: How its CSV file is written; None if it came in another form.
         cache: What was worked out about the rows before.
     """
 
@@ -61,6 +63,7 @@ class Interior:
     key: bytes
     accept_unproven: bool
     restore: Frame
+    dialect: Dialect | None = None
     cache: Cache = field(default_factory=Cache)
 
     def described(self, schema: Schema) -> Interior:

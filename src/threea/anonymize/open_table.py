@@ -127,14 +127,16 @@ def open_interior(
     rehearse(described, backend.layout, restore)
     # Whatever the noise needs is loaded before anything is charged.
     drawn = SecureNoise() if noise is None else noise
-    book = _book(ledger, cap, new_ledger)
     # Which of a person's rows count is no secret of the noise; tests that replace it want the same ones each time.
     key = secrets.token_bytes(32) if noise is None else bytes(32)
     if isinstance(backend, RowBackend):
         _refuse_nothing_to_learn(backend, described.target)
+    # A table that is refused leaves no new ledger behind.
+    book = _book(ledger, cap, new_ledger)
     # A ledger made for this table alone cannot meet its rows again.
     mark = _no_fingerprint if ledger is None else partial(_fingerprint, backend)
     book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {unit.described}")
+    read_as = getattr(backend, "dialect", None)
     if unit.column is not None:
         if not isinstance(backend, RowBackend):
             raise SettingError(f"unit ({unit.column}) needs rows, and this engine only sums; use another")
@@ -148,6 +150,7 @@ def open_interior(
         key=key,
         accept_unproven=accept_unproven,
         restore=restore,
+        dialect=read_as,
     )
 
 
@@ -167,6 +170,9 @@ def _described(
     for name, role in ((target, "target"), (unit, "unit")):
         if name is not None and name not in layout.names:
             raise SettingError(not_a_column(role, name, layout.names))
+    if unit is not None:
+        # What cannot be told apart cannot name a person: binary, lists and structures are refused as everywhere.
+        codec.kind_of(layout.field(unit))
     if schema is None:
         return with_target_kind(widest(layout, target, unit), target_kind)
     if schema.origin is Origin.TYPES:
@@ -180,9 +186,9 @@ def _described(
         raise SchemaError("the schema is not confirmed as public; set confirmed = true in it, or pass --confirm-schema")
     if target is not None and schema.target not in (None, target):
         raise SettingError(f"target ({target}) is not the schema's ({schema.target}); change one of them")
-    if unit is not None and schema[unit].kind is not Kind.ID:
-        raise SchemaError(f"column {unit}: the unit must be of kind id, not {schema[unit].kind}; correct the schema")
     fitted = codec.fit(schema, layout)
+    if unit is not None and fitted[unit].kind is not Kind.ID:
+        raise SchemaError(f"column {unit}: the unit must be of kind id, not {fitted[unit].kind}; correct the schema")
     return fitted if target is None else replace(fitted, target=target)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import secrets
+import signal
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -181,13 +182,31 @@ def _results(batches: Sequence[Batch], workers: int) -> Iterator[tuple[Batch, li
     # Spawned, not forked: engines and noise keep threads and state that a fork would copy half.
     pool = ProcessPoolExecutor(min(workers, len(batches)), mp_context=multiprocessing.get_context("spawn"))
     try:
-        futures: dict[Future[list[Run]], Batch] = {pool.submit(batch.run): batch for batch in batches}
+        with _deaf_to_interrupts():
+            futures: dict[Future[list[Run]], Batch] = {pool.submit(batch.run): batch for batch in batches}
         for future in as_completed(futures):
             yield futures[future], future.result()
+    except KeyboardInterrupt:
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
     except BrokenProcessPool:
         raise SettingError(f"a worker of {workers} died, for want of memory perhaps; try fewer workers") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Have processes that start meanwhile ignore interrupts, also while they load: who started them ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
 @contextmanager

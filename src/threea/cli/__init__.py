@@ -9,11 +9,12 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+import threea
 from threea.cli import ledger, measuring, release, sample, schema, terminal
 from threea.errors import ThreeaError, fate_of, stated
 
@@ -36,36 +37,66 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Synthetic training sets from private tables, with a proven and counted privacy cost.",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def main() -> None:
     """Run the command line, and end it with one line and an exit code if something is wrong."""
-    code = 1
+    with terminal.interrupts() as interrupted:
+        code = _run(interrupted)
+    sys.exit(code)
+
+
+def _run(interrupted: list[bool]) -> int:
     try:
-        code = app(standalone_mode=False) or 0
+        return int(app(standalone_mode=False, prog_name="threea") or 0)
     except ThreeaError as error:
         terminal.complain("; ".join(filter(None, [f"error: {error}", fate_of(error)])))
-        code = error.exit_code
+        return error.exit_code
     except (Interrupted, KeyboardInterrupt, typer.Abort) as error:
-        terminal.complain(f"interrupted: {_ended(error)}")
-        code = 130
+        return _interrupted(error)
     except BrokenPipeError:
-        code = 0
+        return 0
     except Exception as error:
-        if hasattr(error, "format_message"):  # how the parser tells of a wrong flag, in every version of it
-            terminal.complain(f"error: {error.format_message()}")
-            code = 2
-        else:
-            # Only the kind and the place: the message of a stranger's exception may quote a row.
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(frame.filename).name}:{frame.lineno}"
-            terminal.complain(f"internal error: {type(error).__name__} at {place}; {_ended(error)}; please report it")
-    sys.exit(code)
+        # A library in the middle of loading may turn an interrupt into an error of its own.
+        return _interrupted(error) if interrupted else _told(error)
+
+
+def _told(error: Exception) -> int:
+    """Tell of an error that is not ours: of a wrong flag, or of a bug, whose message may quote a row."""
+    if hasattr(error, "format_message"):  # how the parser tells of a wrong flag, in every version of it
+        terminal.complain(f"error: {error.format_message()}")
+        return 2
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(frame.filename).name}:{frame.lineno}"
+    terminal.complain(f"internal error: {type(error).__name__} at {place}; {_ended(error)}; please report it")
+    return 1
+
+
+def _interrupted(error: BaseException) -> int:
+    terminal.complain(f"interrupted: {_ended(error)}")
+    return 130
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        terminal.say(f"threea {threea.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Synthetic training sets from private tables, with a proven and counted privacy cost."""
+    if context.invoked_subcommand is None:
+        terminal.say(context.get_help())
 
 
 def _ended(error: BaseException) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from threea.cli import terminal
+from threea.cli.schema import DateFormat, Decimal, Encoding, Separator
 from threea.errors import SettingError, outcome, stated
 
 if TYPE_CHECKING:
     from threea.framework import Recipe
     from threea.place import Place
+    from threea.release import Release
     from threea.session import Prepared
     from threea.table.schema import Schema
 
@@ -58,6 +61,13 @@ def release(
     target: Annotated[
         str | None, typer.Option(help="The column to predict; without a schema, the rest is found.")
     ] = None,
+    target_kind: Annotated[
+        str | None, typer.Option(help="class or number, without a schema; by default noisy counts decide.")
+    ] = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    date_format: DateFormat = None,
     adjacency: Annotated[str, typer.Option(help="add-remove or replace.")] = "add-remove",
     unit: Annotated[str | None, typer.Option(help="The column that names a person to protect.")] = None,
     max_rows_per_unit: Annotated[int, typer.Option(help="How many rows of one person count.")] = 1,
@@ -69,33 +79,51 @@ def release(
         int | None, typer.Option(help="How many synthetic rows, for free; by default the noisy count.")
     ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Where spending is written down.")] = None,
+    new_ledger: Annotated[
+        bool, typer.Option("--new-ledger", help="Make the ledger if it is not there; with --cap this must be said.")
+    ] = False,
     dataset: Annotated[str | None, typer.Option(help="Your name for the rows, in the ledger.")] = None,
     cap: Annotated[float | None, typer.Option(help="What all releases of the dataset may cost together.")] = None,
     accept_unproven: Annotated[bool, typer.Option("--accept-unproven", help="Allow methods without a proof.")] = False,
     seed: Annotated[int | None, typer.Option(help="Seeds sampling, never noise.")] = None,
-    format: Annotated[str, typer.Option(help="parquet or csv.")] = "parquet",
+    format: Annotated[str | None, typer.Option(help="parquet or csv; by default as the table came.")] = None,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option("--spreadsheet-safe", help="Of CSV: an apostrophe before text that a spreadsheet might run."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the receipt; spend nothing and write nothing.")
+    ] = False,
 ) -> None:
     """Make a synthetic training set: rows, certificate, report and schema in a new folder."""
     if schema is None and target is None:
         raise SettingError(
             "either --schema or --target must be given; make a draft with `threea schema DATA --target COL`"
         )
-    if cap is not None and ledger is None:
-        raise SettingError("--cap needs a --ledger to remember what was spent; name a file")
+    if ledger is None and (cap is not None or new_ledger):
+        needy = "--cap" if cap is not None else "--new-ledger"
+        raise SettingError(f"{needy} needs a --ledger to remember what was spent; name a file")
+    from threea.table.dialect import dialect_of
+
     make(
         data,
         out=out,
         form=format,
+        spreadsheet_safe=spreadsheet_safe,
+        dry_run=dry_run,
         epsilon=terminal.number("epsilon", epsilon),
         delta=terminal.number("delta", delta),
         schema=None if schema is None else _described(schema, confirm_schema),
         target=target,
+        target_kind=target_kind,
+        dialect=dialect_of(separator, encoding, decimal, date_format),
         adjacency=adjacency,
         recipe=_recipe(recipe, set or []),
         rows=rows,
         seed=seed,
         ledger=ledger,
-        dataset=dataset or data.absolute().name.split(".")[0],
+        new_ledger=new_ledger,
+        dataset=dataset or _name(data),
         cap=cap,
         unit=unit,
         max_rows_per_unit=max_rows_per_unit,
@@ -103,34 +131,70 @@ def release(
     )
 
 
-def make(data: Any, *, out: Path, form: str = "parquet", **options: Any) -> None:
+def make(
+    data: Any,
+    *,
+    out: Path,
+    form: str | None = None,
+    spreadsheet_safe: bool = False,
+    dry_run: bool = False,
+    **options: Any,
+) -> None:
     """Check everything that needs no spending, show the receipt, spend, write."""
-    from threea.publish import check_room, claim
-    from threea.session import prepare
+    from threea.publish import check_folder, check_format, check_room, claim
+    from threea.session import prepare, rehearse
 
+    form = form or _form(data)
+    check_format(form, spreadsheet_safe=spreadsheet_safe)
+    if dry_run:
+        check_folder(out)
+        with terminal.progress("Opening the table"):
+            terminal.say(str(rehearse(data, **options)))
+        return
     with claim(out, form, ledger=options.get("ledger")) as place:
         with terminal.progress("Opening the table"):
             prepared = prepare(data, **options)
         check_room(place, len(prepared.table.layout), prepared.rows)
         with outcome(lambda: stated(charged=prepared.table.charged, written=place.published)):
             terminal.say(str(prepared))
-            _publish(prepared, place)
+            _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
 
 
-def _publish(prepared: Prepared, place: Place) -> None:
+def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> None:
     from threea import publish
 
     with terminal.progress("Asking the private table") as advance:
-        release = prepared.run(terminal.stages(advance))
+        release = replace(prepared.run(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         files = publish.write(release, place, advance, check=prepared.table.check_ledger)
+    _tell(release)
+    for file in files:
+        terminal.say(f"  {file}")
+
+
+def _tell(release: Release) -> None:
+    """Say what was made, and first what is not as one would expect."""
+    from threea.report.words import REBALANCED
+
+    if release.classes:
+        terminal.say(f"Note: {REBALANCED}")
+    if release.rows_note:
+        terminal.say(f"Note: {release.rows_note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
-    for file in files:
-        terminal.say(f"  {file}")
-    if release.rows_note:
-        terminal.say(release.rows_note)
+
+
+def _form(data: Any) -> str:
+    """Return the form that a table came in: CSV, or else Parquet."""
+    suffixes = {suffix.lower() for suffix in data.suffixes[-2:]} if isinstance(data, Path) else set()
+    return "csv" if suffixes & {".csv", ".tsv"} else "parquet"
+
+
+def _name(data: Path) -> str:
+    """Return what the rows are called in a ledger by default: as their file, as far as that can be printed."""
+    name = data.absolute().name.split(".")[0][:200]
+    return name if name.strip() and name.isprintable() else "unnamed"
 
 
 def _described(path: Path, confirmed: bool) -> Schema:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from threea.errors import SettingError
 
@@ -60,6 +63,28 @@ def stages(advance: Any) -> Callable[[str, int, int], None] | None:
     if advance is None:
         return None
     return lambda stage, done, of: advance(done, description=f"Asking the private table: {stage}", total=of)
+
+
+@contextmanager
+def interrupts() -> Iterator[list[bool]]:
+    """Note interrupts, whatever the code that they fall into makes of them; nothing is said of what they break."""
+    noted: list[bool] = []
+
+    def note(number: int, frame: FrameType | None) -> NoReturn:
+        noted.append(True)
+        raise KeyboardInterrupt
+
+    usual, unraisable = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    if usual is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    signal.signal(signal.SIGINT, note)
+    sys.unraisablehook = lambda told: None if noted else unraisable(told)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        sys.unraisablehook = unraisable
 
 
 @contextmanager

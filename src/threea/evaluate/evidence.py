@@ -22,6 +22,7 @@ from threea.table import codec
 from threea.table.dialect import Dialect
 from threea.table.layout import released, undeclared
 from threea.table.schema import OTHER, Column, Kind, Schema
+from threea.table.spreadsheet import as_drawn
 from threea.table.writing import FORMATS
 
 Vector = NDArray[np.float64]
@@ -109,12 +110,12 @@ class Evidence:
 def _certificate(folder: Path) -> dict[str, Any]:
     path = folder / "certificate.json"
     try:
-        certificate: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        certificate = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise InputError(f"{folder} has no certificate.json; give a folder made by `threea release`") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{path} is not JSON; was it edited? make the release again") from None
-    if "synthetic_sha256" not in certificate:
+    if not isinstance(certificate, dict) or "synthetic_sha256" not in certificate:
         raise InputError(f"{path} names no hash of the synthetic rows; make the release again")
     return certificate
 
@@ -128,7 +129,8 @@ def _synthetic(folder: Path, certificate: dict[str, Any], dialect: Dialect | Non
         raise InputError(f"{paths[0]} is not the file that its certificate names: tampered with, or replaced; refused")
     # Of how the private file was written, synthetic rows keep what separates values.
     kept = Dialect(separator=dialect.separator) if dialect and paths[0].suffix == ".csv" else None
-    return open_backend(paths[0], dialect=kept)[0].table()
+    table = open_backend(paths[0], dialect=kept)[0].table()
+    return as_drawn(table) if certificate.get("spreadsheet_safe") is True else table
 
 
 def _schema(folder: Path, certificate: dict[str, Any]) -> Schema:

@@ -264,10 +264,34 @@ ORIGINS = {
 """How a schema was found, and what it leaves unprotected."""
 
 
+def untouched(names: Sequence[str], columns: int) -> str:
+    """Say how many sections of a schema are still as read from the rows; nothing if none is.
+
+    Example:
+        >>> untouched(["age", "sex", "ward"], 14)
+        '3 of 14 sections of the schema are still as read from the rows; nobody has said where they are public.'
+    """
+    if not names:
+        return ""
+    are = "is" if len(names) == 1 else "are"
+    said = f"nobody has said where {'it is' if len(names) == 1 else 'they are'} public"
+    return f"{len(names)} of {columns} sections of the schema {are} still as read from the rows; {said}."
+
+
 def origin(certificate: Certificate) -> tuple[str, str]:
     """Return how the schema of a release was found, and what it leaves unprotected."""
-    said = certificate.schema_origin
-    return ORIGINS[Origin(said) if said in tuple(Origin) else Origin.RELEASED]
+    said, names = certificate.schema_origin, certificate.schema_untouched
+    if not names:
+        return ORIGINS[Origin(said) if said in tuple(Origin) else Origin.RELEASED]
+    listed = ", ".join(shown(name) for name in names[:_NOTED]) + (", and others" if len(names) > _NOTED else "")
+    one = len(names) == 1
+    read = f"{'One section' if one else f'{len(names):,} sections'} of it ({listed}) {'is' if one else 'are'} still as"
+    read += f" read from the private rows: nobody has said where {'it is' if one else 'they are'} public."
+    return (
+        f"The owner of the table confirmed it as public. {read}",
+        f"Column names, kinds, ranges and lists of categories are not protected. {read} What was read from the rows may"
+        " tell of a single one.",
+    )
 
 
 def caveats(certificate: Certificate) -> list[tuple[str, str]]:

@@ -117,7 +117,9 @@ def _limited(column: Column, field: pa.Field) -> Column:
     if field.nullable:
         return column
     holds_other = not column.categories or is_text(plain(field.type))
-    return replace(column, nullable=False, open_ended=column.open_ended and holds_other)
+    limited = replace(column, nullable=False, open_ended=column.open_ended and holds_other)
+    # What was only read from the rows stays so, whatever its type takes from it.
+    return replace(limited, as_read=limited.digest) if column.as_read == column.digest else limited
 
 
 def encode(batch: pa.RecordBatch | pa.Table, schema: Schema) -> Chunk:

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from threea.errors import InputError
 from threea.table import codec
+from threea.table.dialect import Dialect
 from threea.table.from_types import of_kind
 from threea.table.layout import is_text, plain, released
 from threea.table.schema import Chunk, Column, Kind, Schema
 
-FORMATS = ("parquet", "csv")
+PARQUET, CSV = "parquet", "csv"
+FORMATS = (PARQUET, CSV)
 _ROWS = 300
 """More than the numbers that a type of 8 bits can tell apart."""
 _MOST_ROWS = 5000
@@ -32,12 +34,14 @@ class RowWriter:
         sink: A path, or an open file.
         form: ``parquet`` or ``csv``.
         layout: The rows' columns and types.
+        dialect: How a CSV file is written.
     """
 
-    def __init__(self, sink: Any, form: str, layout: pa.Schema) -> None:
+    def __init__(self, sink: Any, form: str, layout: pa.Schema, dialect: Dialect | None = None) -> None:
         self._layout = pa.schema([_writable(field, form) for field in layout])
-        if form == "csv":
-            self._writer: Any = pyarrow.csv.CSVWriter(sink, self._layout)
+        if form == CSV:
+            options = (dialect or Dialect()).write_options()
+            self._writer: Any = pyarrow.csv.CSVWriter(sink, self._layout, write_options=options)
         else:
             self._writer = pyarrow.parquet.ParquetWriter(sink, self._layout, compression="zstd")
 
@@ -54,7 +58,7 @@ class RowWriter:
 
 def _writable(field: pa.Field, form: str) -> pa.Field:
     """Return the field as a format can hold it: Arrow's CSV writer knows neither views of text nor all dictionaries."""
-    if form != "csv":
+    if form != CSV:
         return field
     kind = plain(field.type)
     return field.with_type(pa.string() if pa.types.is_string_view(kind) else kind)

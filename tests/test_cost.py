@@ -1,0 +1,102 @@
+"""What a release will take, predicted from public facts: as measured, and refused before spending if out of reason."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from benchmarks import times
+from threea import hospital
+from threea.anonymize.ledger import Ledger
+from threea.cost import BYTES, MOST_SECONDS, SECONDS, Cost, cost_of, passes, size_of, terms
+from threea.errors import SettingError
+from threea.session import prepare
+from threea.table.schema import Schema
+
+RESULTS = Path(__file__).parents[1] / "benchmarks/results/times.json"
+
+
+def schema(**shape) -> Schema:
+    return Schema.from_toml(times.description(times.Shape(**shape)))
+
+
+def measured():
+    return json.loads(RESULTS.read_text())["results"]["measured"]
+
+
+@pytest.mark.parametrize("recipe", SECONDS)
+def test_the_coefficients_are_those_that_were_fitted(recipe):
+    fitted = json.loads(RESULTS.read_text())["results"]["fitted"][recipe]
+    assert fitted["seconds"] == pytest.approx(dict(SECONDS[recipe]))
+    assert fitted["bytes"] == pytest.approx(dict(BYTES[recipe]))
+    assert set(SECONDS[recipe]) == {*terms(recipe, schema()), "data"}
+
+
+def test_predictions_are_near_what_was_measured():
+    """Within a factor of three of every release that took over five seconds: what a reader must know beforehand."""
+    slow = [row for row in measured() if row["done"] and row["seconds"] > 5]
+    assert len(slow) >= 10
+    for row in slow:
+        shape = {key: row[key] for key in ("numbers", "lists", "categories", "classes", "rows")}
+        described = schema(**shape)
+        cost = cost_of(row["recipe"], described)
+        reading = SECONDS[row["recipe"]]["data"] * passes(row["recipe"], described) * row["data_bytes"]
+        assert 1 / 3 < (cost.seconds + reading) / row["seconds"] < 3, row
+        assert cost.bytes > row["mb"] * 2**20 / 3, row
+
+
+def test_what_was_called_a_few_seconds_is_not():
+    assert "seconds" in cost_of("labeltree", schema(numbers=4)).described
+    assert cost_of("labeltree", schema(numbers=17, classes=7)).seconds > 5
+    assert "minutes" in cost_of("labeltree", schema(numbers=4, classes=1000)).described
+
+
+def test_rows_are_never_counted():
+    few, many = hospital.stays(10), hospital.stays(1000)
+    told = [cost_of("labeltree", hospital.schema(), data) for data in (few, many)]
+    assert told[0].seconds == told[1].seconds
+    assert told[0].bytes == told[1].bytes
+    assert told[0].reading < told[1].reading
+
+
+@pytest.mark.parametrize("more", [{"numbers": 60}, {"classes": 50}, {"lists": 1, "categories": 3000}])
+@pytest.mark.parametrize("recipe", SECONDS)
+def test_more_columns_classes_and_categories_take_longer(recipe, more):
+    assert cost_of(recipe, schema(**more)).seconds > cost_of(recipe, schema()).seconds
+
+
+def test_recipes_that_were_never_measured_are_not_predicted():
+    assert cost_of("my-own", hospital.schema()) is None
+
+
+def test_a_release_out_of_reason_is_refused_before_anything_is_spent(tmp_path):
+    big = schema(numbers=2, lists=1, categories=20_000, classes=20_000)
+    table = times.table(times.Shape(numbers=2, lists=1, categories=50, classes=20, rows=120))
+    options = {"schema": big, "epsilon": 1.0, "ledger": tmp_path / "ledger.db", "dataset": "big"}
+    with pytest.raises(SettingError, match="open_ended = true, or take --recipe independent") as caught:
+        prepare(table, recipe="labeltree", **options)
+    assert len(str(caught.value).splitlines()) == 1
+    assert Ledger(tmp_path / "ledger.db").releases() == []
+
+
+def test_time_and_memory_are_each_bounded():
+    Cost(MOST_SECONDS, math.inf, 1e9).refuse_unreasonable("labeltree", memory=2e9)
+    for cost in (Cost(MOST_SECONDS * 1.1, 0.0, 0.0), Cost(1.0, 0.0, 3e9)):
+        with pytest.raises(SettingError, match="would take about"):
+            cost.refuse_unreasonable("labeltree", memory=2e9)
+
+
+def test_words():
+    assert Cost(1.0, 1.0, 0.0).described == "a few seconds of processor time at most"
+    assert Cost(41.0, 0.0, 0.0).described == "about 50 seconds of processor time at most"
+    assert Cost(9000.0, 0.0, 0.0, found=False).described == (
+        "about 2.5 hours of processor time at most; more if many categories are found"
+    )
+
+
+def test_sizes_are_of_files_folders_and_tables(tmp_path):
+    (tmp_path / "a").write_bytes(b"12345")
+    (tmp_path / "b").write_bytes(b"123")
+    assert (size_of(tmp_path / "a"), size_of(str(tmp_path)), size_of(None)) == (5, 8, 0)
+    assert size_of(hospital.stays(10)) == hospital.stays(10).nbytes
