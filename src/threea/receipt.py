@@ -54,6 +54,8 @@ def task(schema: Schema) -> str:
         return "no target"
     target = schema[schema.target]
     name = words.shown(target.name)
+    if schema.origin is Origin.TYPES and target.kind is Kind.INTEGER and not schema.number_target:
+        return f"{name} (classes or a number, to be found)"
     if target.kind.numeric:
         return f"{name} (a number)"
     if schema.origin is Origin.TYPES and not target.categories:
