@@ -242,7 +242,7 @@ def main() -> None:
         "charges_forgotten": 0,
         "folders_half_written": 0,
         "next_release_failed": 0,
-        "staging_folders_after_the_next_release": 0,
+        "staging_folders_left_where_the_next_release_goes": 0,
         **{key: seen.pop(key, 0) for key in order},
         **dict(sorted(seen.items())),
         "seconds": round(time.perf_counter() - start),
