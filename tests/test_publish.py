@@ -20,7 +20,7 @@ from threea.table.schema import Schema
 from threea.table.writing import RowWriter
 
 ROWS = 120
-FILES = ["certificate.json", "report.html", "schema.toml"]
+FILES = ["certificate.json", "model.threea", "report.html", "schema.toml"]
 NEEDED = {
     "threea_version", "recipe", "settings", "guarantee", "epsilon", "delta", "adjacency", "events", "assumptions",
     "arithmetic", "rows", "schema_sha256", "synthetic_sha256", "created",
@@ -255,7 +255,7 @@ def test_the_folder_is_not_there_before_it_is_whole(
     monkeypatch.setattr(report, "render", watching)
     release.save(tmp_path / "out")
     assert seen == [False]
-    assert len(list((tmp_path / "out").iterdir())) == 4
+    assert len(list((tmp_path / "out").iterdir())) == len(FILES) + 1
 
 
 def test_someone_takes_the_folder_meanwhile(release: threea.Release, tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_failed_save_can_be_repeated(
 def test_what_is_checked_last_stops_everything(release: threea.Release, tmp_path: Path) -> None:
     def check() -> None:
         (staging,) = tmp_path.glob(f"{place.STAGING}*")
-        assert len(list((staging / "contents").iterdir())) == 4
+        assert len(list((staging / "contents").iterdir())) == len(FILES) + 1
         raise Stumble
 
     with pytest.raises(Stumble), publish.claim(tmp_path / "out") as claimed:
@@ -348,7 +348,7 @@ def test_power_loss_finds_nothing_under_a_name_that_is_not_on_disk(
     moves = [act for act in acts if act[0] == "rename"]
     if exists:
         assert moves[-1] == ("rename", str(out / "certificate.json"))
-        assert len(moves) == 4
+        assert len(moves) == len(FILES) + 1
         # The rest of the folder is on disk before the certificate has its name.
         assert acts[acts.index(moves[-1]) - 1] == ("sync", str(out))
         assert acts[-1] == ("sync", str(out))
@@ -376,4 +376,4 @@ def test_a_disk_that_does_not_confirm_the_last_step_is_told_of(
     with pytest.raises(SettingError, match="is written, but may not outlast a power loss") as caught:
         release.save(tmp_path / "out")
     assert caught.value.__notes__ == ["the release was written; what was charged stays charged"]
-    assert len(list((tmp_path / "out").iterdir())) == 4
+    assert len(list((tmp_path / "out").iterdir())) == len(FILES) + 1

@@ -15,7 +15,7 @@ from threea.approximate.histograms import LabelHistograms
 from threea.framework import Recipe
 
 CANARY = "Xanthippe-7731"
-FILES = {"synthetic.parquet", "certificate.json", "report.html", "schema.toml"}
+FILES = {"synthetic.parquet", "certificate.json", "model.threea", "report.html", "schema.toml"}
 STAYS = "what was charged stays charged"
 NOTHING = "nothing was charged"
 
