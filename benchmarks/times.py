@@ -26,7 +26,7 @@ from threea.table.schema import Schema
 RECIPES = ("independent", "labeltree", "gaussians", "clustmix")
 ROWS, EPSILON, SECONDS, MEMORY = 20_000, 8.0, 240, 8 << 30
 LEAST = {"seconds": {"cells": 1.8e-5}, "bytes": {"drawing": 16.0}}
-"""A noisy count takes as much with every recipe as with `independent`, where a table has rows enough to ask for it; what
+"""A noisy count takes as much with every recipe as with `independent`, if a table has rows enough to ask for it; what
 rows are drawn by is held twice as doubles, which shapes that are done in time are too small to show."""
 RELEASE = """
 import resource, sys

@@ -336,3 +336,10 @@ def test_very_many_choices_are_composed_on_a_grid():
     lines = [Line("sums", Gaussian(5.0)), *(Line(f"choices {n}", Pure(0.01), 25) for n in range(4))]
     exact, on_a_grid = (epsilon_of(each, 1e-6, ADD_REMOVE) for each in (one_line, lines))
     assert exact <= on_a_grid <= exact * 1.01
+
+
+@pytest.mark.parametrize("each", [30.0, 800.0, 1e5])
+@pytest.mark.parametrize("mu", [0.0, 0.5])
+def test_large_choices_cost_about_their_epsilon(each, mu):
+    lines = [Line("choice", Pure(each)), *([Line("sums", Gaussian(1 / mu))] if mu else [])]
+    assert 0.99 * each <= epsilon_of(lines, 1e-6, ADD_REMOVE) <= each + epsilon_from(mu or 1e-3, 1e-6) + 1e-3

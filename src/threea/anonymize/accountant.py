@@ -104,7 +104,9 @@ def _epsilon_of_choices(mu: float, lines: Sequence[Line], delta: float) -> float
 
 def _delta_beyond(mu: float, epsilon: float) -> float:
     """Return the delta of mu-GDP at epsilon; without a Gaussian, of a loss of 0."""
-    return delta_from(mu, epsilon) if mu else max(-math.expm1(epsilon), 0.0)
+    if mu:
+        return delta_from(mu, epsilon)
+    return -math.expm1(epsilon) if epsilon < 0 else 0.0
 
 
 def _responses(epsilon: float, count: int) -> list[tuple[float, float]]:
