@@ -17,6 +17,7 @@ NAMES = (
     "regression",
     "ledger_faults",
     "kills",
+    "replay",
 )
 
 if __name__ == "__main__":
