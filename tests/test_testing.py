@@ -135,8 +135,8 @@ class UsesTheGlobalGenerator(Lawful):
 
 
 class Unseeded(Wrapped):
-    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
-        return self.model.sample(rows, np.random.default_rng())
+    def sample(self, rows: int, rng: np.random.Generator, given: Any = None) -> Chunk:
+        return self.model.sample(rows, np.random.default_rng(), given)
 
 
 class Unrepeatable(Lawful):
@@ -145,8 +145,8 @@ class Unrepeatable(Lawful):
 
 
 class OutOfBounds(Wrapped):
-    def sample(self, rows: int, rng: np.random.Generator) -> Chunk:
-        chunk = self.model.sample(rows, rng)
+    def sample(self, rows: int, rng: np.random.Generator, given: Any = None) -> Chunk:
+        chunk = self.model.sample(rows, rng, given)
         return chunk | {"age": chunk["age"] + 200} if "age" in chunk else chunk
 
 

@@ -36,6 +36,7 @@ from threea.backends import open_backend
 from threea.budget import Adjacency, Budget, epsilon_from, mu_from
 from threea.errors import SettingError
 from threea.framework import Recipe
+from threea.model_summary import ModelSummary
 from threea.recipes import Independent
 from threea.testing import SeededNoise
 
@@ -185,9 +186,9 @@ class Published(Seeded):
 class Copies:
     kept: Exposed
 
-    rows, histograms = 0, {}
+    summary = ModelSummary()
 
-    def sample(self, rows, rng):
+    def sample(self, rows, rng, given=None):
         return self.kept.rows
 
 

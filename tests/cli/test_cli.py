@@ -64,7 +64,7 @@ def test_demo_names_the_files_it_made(threea, tmp_path):
     code, out, err = threea("demo", "--out", "made")
     assert (code, err) == (0, "")
     assert "imulated" in out
-    names = {"synthetic.parquet", "certificate.json", "report.html", "schema.toml", "model.threea"}
+    names = {"synthetic.parquet", "certificate.json", "model.threea", "report.html", "schema.toml"}
     assert {path.name for path in (tmp_path / "made").iterdir()} == names
     assert all(name in out for name in names)
     certificate = json.loads((tmp_path / "made/certificate.json").read_text())

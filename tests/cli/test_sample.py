@@ -117,3 +117,22 @@ def test_a_failure_halfway_leaves_nothing(threea, saved, tmp_path, monkeypatch):
     assert code == 2
     assert "No space left on device; make room" in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_csv_is_written_as_the_release_was(threea, tmp_path):
+    """With the separator of the file that came in, and cells that no spreadsheet runs if it was asked for."""
+    lines = ["age;ward;died", *(f"{row % 90};=ward{row % 2};{'yes' if row % 3 else 'no'}" for row in range(300))]
+    (tmp_path / "stays.csv").write_text("\n".join(lines) + "\n")
+    columns = {
+        "age": {"kind": "integer", "lower": 0, "upper": 99},
+        "ward": {"kind": "categorical", "categories": ["=ward0", "=ward1"], "nullable": False},
+        "died": {"kind": "categorical", "categories": ["no", "yes"]},
+    }
+    schema = library.Schema.of(columns, target="died")
+    library.synthesize(tmp_path / "stays.csv", schema=schema, epsilon=1.0).save(
+        tmp_path / "release", spreadsheet_safe=True
+    )
+    assert threea("sample", "release", "--rows", 20, "--out", "more.csv")[0] == 0
+    head, *rows = (tmp_path / "more.csv").read_text().splitlines()
+    assert head.replace('"', "") == "age;ward;died"
+    assert all("'=ward" in row and row.count(";") == 2 for row in rows)

@@ -68,15 +68,17 @@ def _check_place(out: Path) -> None:
 def _write(
     release: Release, rows: int, given: Given | None, seed: int | None, out: Path, form: str, advance: Any
 ) -> None:
-    """Write a file that appears whole or not at all, and takes nobody's place."""
-    from threea.table.writing import RowWriter
+    """Write a file, as the release was written, that appears whole or not at all and takes nobody's place."""
+    from threea.table.spreadsheet import inert
+    from threea.table.writing import CSV, RowWriter
 
     staging = out.with_name(f".{out.name[:100]}-{secrets.token_hex(8)}")
     problem, written = None, 0
     try:
-        with RowWriter(staging, form, release.layout) as writer:
+        with RowWriter(staging, form, release.layout, release.dialect) as writer:
             for batch in release.draws(rows, given, seed):
-                writer.write(batch)
+                safe = release.spreadsheet_safe and form == CSV
+                writer.write(inert(batch, release.schema) if safe else batch)
                 written += batch.num_rows
                 if advance:
                     advance(written)
