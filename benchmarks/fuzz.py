@@ -137,7 +137,9 @@ def whole(folder: Path) -> bool:
         names = {file.name for file in folder.iterdir()}
         rows = next(folder / name for name in MADE[:2] if name in names)
         certificate = json.loads((folder / "certificate.json").read_text())
-        return names >= set(MADE[2:]) and certificate["synthetic_sha256"] == hashlib.sha256(rows.read_bytes()).hexdigest()
+        return (
+            names >= set(MADE[2:]) and certificate["synthetic_sha256"] == hashlib.sha256(rows.read_bytes()).hexdigest()
+        )
     except (OSError, StopIteration, ValueError):
         return False
 
@@ -179,7 +181,14 @@ def batch(start: int, stop: int, folder: Path) -> None:
             drawn, outcome = {"family": "?", "arguments": [], "notes": []}, "input not made"
         else:
             outcome = judged(code, said, place / "run", drawn["arguments"])
-        end = End(number, drawn["family"], outcome, said[-2000:] if outcome not in GOOD else "", drawn["arguments"], drawn["notes"])
+        end = End(
+            number,
+            drawn["family"],
+            outcome,
+            said[-2000:] if outcome not in GOOD else "",
+            drawn["arguments"],
+            drawn["notes"],
+        )
         with (folder / "ends.jsonl").open("a") as file:
             file.write(json.dumps(vars(end)) + "\n")
         shutil.rmtree(place)

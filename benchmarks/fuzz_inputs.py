@@ -165,7 +165,19 @@ VALUES = (
     '"\\u0000"', "[0, 1, 2]", '["a", "a"]', '["2020-01-01"]', "1_000", "'y'", '"label"', "[nan]", "-0.0", "2.5", "5e-324",
 )  # fmt: skip
 KINDS = ("categorical", "ordinal", "boolean", "integer", "real", "date", "datetime", "id", "undeclared", "number", "")
-KEYS = ("lower", "upper", "categories", "open_ended", "nullable", "special", "log", "edges", "kind", "as_read", "origin")
+KEYS = (
+    "lower",
+    "upper",
+    "categories",
+    "open_ended",
+    "nullable",
+    "special",
+    "log",
+    "edges",
+    "kind",
+    "as_read",
+    "origin",
+)
 
 
 def mutated_text(text: str, chance: Random) -> str:

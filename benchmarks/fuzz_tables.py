@@ -66,7 +66,9 @@ def _bounded(chance: Random, kind: Kind) -> dict[str, Any]:
         pool = [f"{day}T23:59:59.999999" for day in DAYS]
     log = chance.random() < 0.2
     pool = sorted({value if kind.temporal else abs(value) or 1 for value in pool}) if log else pool
-    lower, upper = sorted(chance.choices(pool, k=2) if chance.random() < 0.2 or len(pool) < 2 else chance.sample(pool, k=2))
+    lower, upper = sorted(
+        chance.choices(pool, k=2) if chance.random() < 0.2 or len(pool) < 2 else chance.sample(pool, k=2)
+    )
     said: dict[str, Any] = {"lower": lower, "upper": upper}
     inside = [value for value in pool if lower <= value <= upper]
     if chance.random() < 0.3:
@@ -171,5 +173,6 @@ def options(chance: Random, columns: dict[str, dict[str, Any]]) -> dict[str, Any
         drawn["max_rows_per_unit"] = chance.choice([1, 3, 1000, 10**6])
     if drawn["recipe"] == "dpmix":
         drawn["rows"] = None
-    if drawn.get("max_rows_per_unit", 1) > 1000 and drawn["recipe"] != "dpmix": drawn["rows"] = 20  # XXX
+    if drawn.get("max_rows_per_unit", 1) > 1000 and drawn["recipe"] != "dpmix":
+        drawn["rows"] = 20  # XXX
     return drawn
