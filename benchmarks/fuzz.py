@@ -23,19 +23,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks import fuzz_inputs
+from benchmarks import fuzz_inputs, fuzz_tables
 from benchmarks.record import record
 
 INPUTS, SEED, BATCH, SECONDS = 10_000, 20261117, 250, 60
 MOST_BYTES = 200_000_000
 """The largest file that an input may write: a disk is full sometime."""
 FAMILIES = ("csv", "csv", "csv", "parquet", "parquet", "schema", "odd", "odd", "types", "certificate", "options")
-MADE = ("synthetic.parquet", "synthetic.csv", "certificate.json", "report.html", "schema.toml")
+MADE = ("synthetic.parquet", "synthetic.csv", "certificate.json", "report.html", "schema.toml", "model.threea")
 
 WRITTEN, REFUSED, TOLD = "files, whole", "refused, nothing charged", "done, no release asked for"
 GOOD = (WRITTEN, REFUSED, TOLD)
 CHARGED, INTERNAL, TRACEBACK = "charged without files", "internal error", "traceback"
-CODE, SIGNAL, LATE, PARTLY, LONG = "exit code", "signal", "timeout", "files, in part", "more than one line"
+CODE, SIGNAL, LATE, PARTLY, LONG = "exit code", "signal", "timeout", "files, in part", "says more than it should"
 
 
 @dataclass(frozen=True)
@@ -121,14 +121,13 @@ def judged(code: int | None, said: str, run: Path, arguments: list[str]) -> str:
         return CODE
     folder = run / arguments[arguments.index("--out") + 1] if "--out" in arguments else run / "out"
     if code == 0:
-        return WRITTEN if whole(folder) else PARTLY if "release" in arguments[:1] and not dry(arguments) else TOLD
+        if lines:
+            return LONG
+        asked = arguments[:1] == ["release"] and "--dry-run" not in arguments
+        return WRITTEN if whole(folder) else PARTLY if asked else TOLD
     if charged(run):
         return CHARGED
     return REFUSED if len(lines) == 1 and not whole(folder) else LONG
-
-
-def dry(arguments: list[str]) -> bool:
-    return "--dry-run" in arguments
 
 
 def whole(folder: Path) -> bool:
@@ -181,14 +180,7 @@ def batch(start: int, stop: int, folder: Path) -> None:
             drawn, outcome = {"family": "?", "arguments": [], "notes": []}, "input not made"
         else:
             outcome = judged(code, said, place / "run", drawn["arguments"])
-        end = End(
-            number,
-            drawn["family"],
-            outcome,
-            said[-2000:] if outcome not in GOOD else "",
-            drawn["arguments"],
-            drawn["notes"],
-        )
+        end = End(number=number, outcome=outcome, said="" if outcome in GOOD else said[-2000:], **drawn)
         with (folder / "ends.jsonl").open("a") as file:
             file.write(json.dumps(vars(end)) + "\n")
         shutil.rmtree(place)
@@ -197,8 +189,8 @@ def batch(start: int, stop: int, folder: Path) -> None:
 IMPORTED = (
     "threea.cli", "threea.session", "threea.report", "threea.recipes.independent", "threea.recipes.labeltree",
     "threea.recipes.gaussians", "threea.recipes.clustmix", "threea.recipes.dpmix", "threea.describe.propose_schema",
-    "dp_accounting", "dp_accounting.pld", "dp_accounting.rdp", "scipy.optimize", "scipy.special", "scipy.stats", "scipy.fft",
-    "scipy.linalg", "pandas", "pyarrow.pandas_compat", "pyarrow.dataset", "jinja2", "typer", "rich.console", "sqlite3",
+    "dp_accounting", "dp_accounting.pld", "dp_accounting.rdp", "scipy.optimize", "scipy.special", "scipy.stats",
+    "scipy.fft", "scipy.linalg", "pandas", "pyarrow.pandas_compat", "pyarrow.dataset", "jinja2", "typer", "rich.console", "sqlite3",
 )  # fmt: skip
 """What a release imports, sooner or later."""
 
@@ -216,14 +208,14 @@ def run(inputs: int, folder: Path, first: int = 0) -> list[dict[str, Any]]:
     (folder / "made").mkdir()
     chance = Random(SEED)
     (folder / "made" / "data.csv").write_bytes(fuzz_inputs.csv_bytes(fuzz_inputs.stays(chance)))
-    (folder / "made" / "schema.toml").write_text(fuzz_inputs.SCHEMA)
+    (folder / "made" / "schema.toml").write_text(fuzz_tables.SCHEMA)
     good = ["release", "data.csv", "--schema", "schema.toml", "--epsilon", "1", "--ledger", "ledger.db", "--out", "out"]
     main = "from threea.cli import main; main()"
     subprocess.run([sys.executable, "-c", main, *good], cwd=folder / "made", check=True, stdout=subprocess.DEVNULL)
     for start in range(first, first + inputs, BATCH):
         stop = min(start + BATCH, first + inputs)
-        code = f"from pathlib import Path; from benchmarks import fuzz; fuzz.warm(); fuzz.batch({start}, {stop}, Path({str(folder)!r}))"
-        subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+        code = f"from benchmarks import fuzz; fuzz.warm(); fuzz.batch({start}, {stop}, fuzz.Path({str(folder)!r}))"
+        subprocess.run([sys.executable, "-c", code], check=True)
     return [json.loads(line) for line in (folder / "ends.jsonl").read_text().splitlines()]
 
 

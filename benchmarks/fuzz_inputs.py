@@ -1,6 +1,7 @@
 """Inputs for fuzzing the command: broken CSV and Parquet files, schemas, certificates, types and options."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,44 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.fuzz_tables import EPOCH, drawn
+from benchmarks.fuzz_tables import EPOCH, SCHEMA, drawn, schema_text
 from threea.errors import SchemaError
 from threea.table.schema import Schema
 
 ROWS = 60
-SCHEMA = """confirmed = true
-target = "label"
-
-[column.person]
-kind = "id"
-
-[column.age]
-kind = "integer"
-lower = 0
-upper = 120
-special = [999]
-
-[column.ward]
-kind = "categorical"
-categories = ["heart", "lung", "skin"]
-open_ended = true
-
-[column.cost]
-kind = "real"
-lower = 0.5
-upper = 1e6
-log = true
-nullable = false
-
-[column.seen]
-kind = "date"
-lower = "2020-01-01"
-upper = "2021-12-31"
-
-[column.label]
-kind = "categorical"
-categories = ["no", "yes"]
-"""
 
 
 @dataclass
@@ -155,55 +123,6 @@ CSV: dict[str, Callable[[bytes, Random], bytes]] = {
     "odd number": _insert(b"1e999"),
     "odd text": _insert("\N{SNOWMAN}\x1b[2J=cmd()".encode()),
 }
-
-
-# --- text ----------------------------------------------------------------------------------------------------
-
-VALUES = (
-    "0", "-1", "1", "1e308", "1e400", "nan", "inf", "-inf", '""', '"x"', "true", "false", "[]", "[[]]", "{}", "[1, 1]",
-    "2020-01-01", "2020-01-01T00:00:00Z", "07:32:00", '"9999-12-31"', '"0001-01-01"', "9" * 400, "0x10", "null",
-    '"\\u0000"', "[0, 1, 2]", '["a", "a"]', '["2020-01-01"]', "1_000", "'y'", '"label"', "[nan]", "-0.0", "2.5", "5e-324",
-)  # fmt: skip
-KINDS = ("categorical", "ordinal", "boolean", "integer", "real", "date", "datetime", "id", "undeclared", "number", "")
-KEYS = (
-    "lower",
-    "upper",
-    "categories",
-    "open_ended",
-    "nullable",
-    "special",
-    "log",
-    "edges",
-    "kind",
-    "as_read",
-    "origin",
-)
-
-
-def mutated_text(text: str, chance: Random) -> str:
-    """Drop, repeat, move or alter a line or a value of a TOML text."""
-    lines = text.split("\n")
-    place = chance.randrange(len(lines))
-    key, _, _ = lines[place].partition(" = ")
-    new = {
-        "drop": [],
-        "repeat": [lines[place]] * 2,
-        "value": [f"{key} = {chance.choice(VALUES)}"],
-        "kind": [f'kind = "{chance.choice(KINDS)}"'],
-        "key": [f"{chance.choice(KEYS)} = {chance.choice(VALUES)}", lines[place]],
-        "section": [f"[column.{chance.choice(['label', 'age', '', 'a.b', chr(34) + chr(34)])}]"],
-        "character": [lines[place][: chance.randrange(len(lines[place]) + 1)] + chance.choice('"[]=#\\\n\u2028é{')],
-        "deep": ["x = " + "[" * 3000],
-    }[chance.choice(["drop", "repeat", "value", "value", "value", "kind", "key", "section", "character", "deep"])]
-    return "\n".join([*lines[:place], *new, *lines[place + 1 :]])
-
-
-def schema_text(chance: Random) -> str:
-    """Return the plain schema, a few times mutated."""
-    text = SCHEMA
-    for _ in range(chance.choice([1, 1, 2, 3])):
-        text = mutated_text(text, chance)
-    return text
 
 
 # --- inputs by family ----------------------------------------------------------------------------------------
@@ -364,8 +283,6 @@ CERTIFICATES = (
 
 def certificate_input(chance: Random, folder: Path, made: Path) -> Input:
     """Break the certificate of a release, for `ledger --verify` or `evaluate`."""
-    import shutil
-
     shutil.copytree(made, folder / "release")
     shutil.copy(made.parent / "ledger.db", folder / "books.db")
     (folder / "data.csv").write_bytes(csv_bytes(stays(chance)))
@@ -379,7 +296,7 @@ def certificate_input(chance: Random, folder: Path, made: Path) -> Input:
         content = content if chance.random() < 0.8 else _flip(content, chance)
     (folder / "release" / "certificate.json").write_bytes(content)
     if chance.random() < 0.2:
-        (folder / "release" / chance.choice(["schema.toml", "synthetic.parquet"])).unlink()
+        chance.choice(sorted((folder / "release").iterdir())).unlink()
     verify = ["ledger", "books.db", "release", "--verify"]
     evaluate = ["evaluate", "release", "--train", "data.csv", "--holdout", "data.csv", "--out", "scores"]
     return Input("certificate", chance.choice([verify, verify, evaluate]), [content[:200].decode("utf-8", "replace")])
@@ -387,16 +304,17 @@ def certificate_input(chance: Random, folder: Path, made: Path) -> Input:
 
 WRONG = (
     "", " ", "0", "-1", "nan", "inf", "-inf", "1e-400", "1e400", "x", "1,5", "999999999999999999999", "0.0000001", "é",
-    "label", "person", "age", "none", "--out", "/", ".", "..", "missing/deep/out", "a" * 300, "\udcff", "out\n", "data.csv",
-    "\x1b[2J", "parquet", "csv", "replace", "labeltree", "clustmix-published", "adsgan", "bins=0", "bins=2", "bins=x",
-    "bins=99999999", "alpha=2", "alpha=nan", "=", "rate=0", "image=1,2", "points=0",
+    "label", "person", "age", "none", "--out", "/", ".", "..", "missing/deep/out", "a" * 300, "\udcff", "out\n",
+    "data.csv", "\x1b[2J", "parquet", "csv", "replace", "labeltree", "clustmix-published", "adsgan", "bins=0", "bins=2",
+    "bins=x", "bins=99999999", "alpha=2", "alpha=nan", "=", "rate=0", "image=1,2", "points=0",
 )  # fmt: skip
 FLAGS = (
     "--epsilon", "--delta", "--schema", "--target", "--adjacency", "--unit", "--max-rows-per-unit", "--recipe", "--set",
     "--rows", "--ledger", "--dataset", "--cap", "--seed", "--format", "--out", "--separator", "--encoding", "--decimal",
-    "--date-format", "--target-kind", "--new-ledger", "--dry-run", "--accept-unproven", "--confirm-schema", "--frobnicate",
+    "--date-format", "--target-kind", "--new-ledger", "--dry-run", "--accept-unproven", "--confirm-schema",
+    "--frobnicate", "--spreadsheet-safe",
 )  # fmt: skip
-SWITCHES = ("--new-ledger", "--dry-run", "--accept-unproven", "--confirm-schema")
+SWITCHES = ("--spreadsheet-safe", "--new-ledger", "--dry-run", "--accept-unproven", "--confirm-schema")
 
 
 def option_input(chance: Random, folder: Path) -> Input:

@@ -15,6 +15,40 @@ import pyarrow as pa
 
 from threea.table.schema import Kind
 
+SCHEMA = """confirmed = true
+target = "label"
+
+[column.person]
+kind = "id"
+
+[column.age]
+kind = "integer"
+lower = 0
+upper = 120
+special = [999]
+
+[column.ward]
+kind = "categorical"
+categories = ["heart", "lung", "skin"]
+open_ended = true
+
+[column.cost]
+kind = "real"
+lower = 0.5
+upper = 1e6
+log = true
+nullable = false
+
+[column.seen]
+kind = "date"
+lower = "2020-01-01"
+upper = "2021-12-31"
+
+[column.label]
+kind = "categorical"
+categories = ["no", "yes"]
+"""
+
 EPOCH = datetime.datetime(1970, 1, 1)
 DAYS = ["0001-01-01", "1900-02-28", "1969-12-31", "1970-01-01", "2020-01-01", "2020-01-02", "2262-04-12", "9999-12-31"]
 WORDS: list[list[str]] = [
@@ -141,7 +175,7 @@ class Drawn:
     options: dict[str, Any]
 
 
-PROVEN = ("auto", "independent", "independent", "labeltree", "labeltree", "gaussians", "clustmix", "dpmix")
+PROVEN = ("auto", "independent", "labeltree", "gaussians", "clustmix", "dpmix")
 
 
 def drawn(chance: Random, rows: Sequence[int] = (0, 1, 1, 2, 2, 30, 30, 200, 200, 200), many: bool = False) -> Drawn:
@@ -164,7 +198,7 @@ def options(chance: Random, columns: dict[str, dict[str, Any]]) -> dict[str, Any
         "epsilon": chance.choice([1.0, 1.0, 3.0, 1e-3, 0.1, 50.0, 1e4]),
         "delta": chance.choice([1e-6, 1e-6, 1e-12, 0.3]),
         "adjacency": chance.choice(["add-remove", "replace"]),
-        "recipe": chance.choice(PROVEN),
+        "recipe": chance.choice([*PROVEN, "independent", "labeltree"]),
         "rows": chance.choice([1, 20, None]),
         "seed": chance.choice([None, 0, 7]),
     }
@@ -173,6 +207,52 @@ def options(chance: Random, columns: dict[str, dict[str, Any]]) -> dict[str, Any
         drawn["max_rows_per_unit"] = chance.choice([1, 3, 1000, 10**6])
     if drawn["recipe"] == "dpmix":
         drawn["rows"] = None
-    if drawn.get("max_rows_per_unit", 1) > 1000 and drawn["recipe"] != "dpmix":
-        drawn["rows"] = 20  # XXX
     return drawn
+
+
+VALUES = (
+    "0", "-1", "1", "1e308", "1e400", "nan", "inf", "-inf", '""', '"x"', "true", "false", "[]", "[[]]", "{}", "[1, 1]",
+    "2020-01-01", "2020-01-01T00:00:00Z", "07:32:00", '"9999-12-31"', '"0001-01-01"', "9" * 400, "0x10", "null",
+    '"\\u0000"', "[0, 1, 2]", '["a", "a"]', '["2020-01-01"]', "1_000", "'y'", '"label"', "[nan]", "-0.0", "2.5",
+    "5e-324",
+)  # fmt: skip
+KINDS = ("categorical", "ordinal", "boolean", "integer", "real", "date", "datetime", "id", "undeclared", "number", "")
+KEYS = (
+    "lower",
+    "upper",
+    "categories",
+    "open_ended",
+    "nullable",
+    "special",
+    "log",
+    "edges",
+    "kind",
+    "as_read",
+    "origin",
+)
+
+
+def mutated_text(text: str, chance: Random) -> str:
+    """Drop, repeat, move or alter a line or a value of a TOML text."""
+    lines = text.split("\n")
+    place = chance.randrange(len(lines))
+    key, _, _ = lines[place].partition(" = ")
+    new = {
+        "drop": [],
+        "repeat": [lines[place]] * 2,
+        "value": [f"{key} = {chance.choice(VALUES)}"],
+        "kind": [f'kind = "{chance.choice(KINDS)}"'],
+        "key": [f"{chance.choice(KEYS)} = {chance.choice(VALUES)}", lines[place]],
+        "section": [f"[column.{chance.choice(['label', 'age', '', 'a.b', chr(34) + chr(34)])}]"],
+        "character": [lines[place][: chance.randrange(len(lines[place]) + 1)] + chance.choice('"[]=#\\\n\u2028é{')],
+        "deep": ["x = " + "[" * 3000],
+    }[chance.choice(["drop", "repeat", "value", "value", "value", "kind", "key", "section", "character", "deep"])]
+    return "\n".join([*lines[:place], *new, *lines[place + 1 :]])
+
+
+def schema_text(chance: Random) -> str:
+    """Return the plain schema, a few times mutated."""
+    text = SCHEMA
+    for _ in range(chance.choice([1, 1, 2, 3])):
+        text = mutated_text(text, chance)
+    return text

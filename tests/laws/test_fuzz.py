@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fuzz_inputs import SCHEMA, mutated_text
-from benchmarks.fuzz_tables import Drawn, drawn
+from benchmarks.fuzz_tables import PROVEN, SCHEMA, Drawn, drawn, mutated_text
 from threea.anonymize.ledger import Ledger
 from threea.errors import BudgetRefused, SchemaError, UserError
 from threea.report.charts import picture
@@ -86,6 +85,22 @@ def test_a_unit_that_the_schema_does_not_describe_is_refused() -> None:
         prepare(table, schema=schema.confirm(), target="y", unit="person", epsilon=1.0)
 
 
+@pytest.mark.parametrize("recipe", PROVEN)
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0])
+def test_people_of_a_million_rows_get_no_million_rows(recipe: str, epsilon: float) -> None:
+    """Every class is far below the noise."""
+    rows = range(300)
+    people = [f"p{row}" for row in rows]
+    table = pa.table({"person": people, "x": [row % 7 for row in rows], "y": ["u", "v", "u"] * 100})
+    columns = {
+        "person": {"kind": "id"},
+        "x": {"kind": "integer", "lower": 0, "upper": 9},
+        "y": {"kind": "categorical", "categories": ["u", "v"]},
+    }
+    options = {"epsilon": epsilon, "recipe": recipe, "unit": "person", "max_rows_per_unit": 10**6}
+    assert ends_well(Drawn(columns, table, "y", options), "parquet", described=True)
+
+
 @pytest.mark.parametrize(("lower", "upper"), [(5e-324, 1e-300), (5e-324, 1e-323), (1e-320, 3e-320)])
 def test_the_axis_of_tiny_numbers_has_no_zero(lower: float, upper: float) -> None:
     column = Schema.of({"x": {"kind": "real", "lower": lower, "upper": upper, "log": True}})["x"]
@@ -131,7 +146,7 @@ for _ in range(int(sys.argv[2])):
     [
         ("\ufeff\ufeffa,b\n1,2\n".encode("utf-16"), 10, "rows"),
         ("a,b\n1,2\n".encode("utf-16") + b"\x00", 10, "rows"),
-        (b"a,b\n1,2\n", 250, "header"),
+        (b"a,b\n1,2\n", 80, "header"),
     ],
     ids=["UTF-16", "cut", "header"],
 )
