@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -119,7 +120,7 @@ def judged(code: int | None, said: str, run: Path, arguments: list[str]) -> str:
         return INTERNAL
     if code not in (0, 2, 3):
         return CODE
-    folder = run / arguments[arguments.index("--out") + 1] if "--out" in arguments else run / "out"
+    folder = run / ["out", *(value for flag, value in pairwise(arguments) if flag == "--out")][-1]
     if code == 0:
         if lines:
             return LONG
@@ -190,7 +191,8 @@ IMPORTED = (
     "threea.cli", "threea.session", "threea.report", "threea.recipes.independent", "threea.recipes.labeltree",
     "threea.recipes.gaussians", "threea.recipes.clustmix", "threea.recipes.dpmix", "threea.describe.propose_schema",
     "dp_accounting", "dp_accounting.pld", "dp_accounting.rdp", "scipy.optimize", "scipy.special", "scipy.stats",
-    "scipy.fft", "scipy.linalg", "pandas", "pyarrow.pandas_compat", "pyarrow.dataset", "jinja2", "typer", "rich.console", "sqlite3",
+    "scipy.fft", "scipy.linalg", "pandas", "pyarrow.pandas_compat", "pyarrow.dataset", "jinja2", "typer",
+    "rich.console", "sqlite3",
 )  # fmt: skip
 """What a release imports, sooner or later."""
 
