@@ -16,6 +16,7 @@ NAMES = (
     "published_leaks",
     "regression",
     "ledger_faults",
+    "fuzz",
     "kills",
     "replay",
 )

@@ -84,3 +84,9 @@ def test_draws_follow_the_weights() -> None:
     assert drawn[0].mean() == pytest.approx(0.75, abs=0.02)
     assert drawn[1].min() == 1
     assert drawn[2].mean() == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("stddev", [0.0, 1e-3, 1e9])
+def test_counts_that_are_as_expected_stay(stddev: float) -> None:
+    counts = np.array([[3.0, 4.0], [0.0, 0.0]])
+    assert (shrunk(counts, counts, stddev) == counts).all()

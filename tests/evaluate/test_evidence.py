@@ -88,7 +88,17 @@ def test_no_certificate(release: Path, tmp_path: Path) -> None:
     assert "has no certificate.json" in refusal(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("{}", "names no hash of the synthetic rows")])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("{}", "names no hash of the synthetic rows"),
+        ("null", "names no hash of the synthetic rows"),
+        ("5", "names no hash of the synthetic rows"),
+    ],
+    ids=lambda text: text[:10],
+)
 def test_a_broken_certificate(release: Path, text: str, said: str) -> None:
     (release / "certificate.json").write_text(text)
     assert said in refusal(release)

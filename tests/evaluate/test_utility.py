@@ -1,6 +1,7 @@
 """Utility: a copy is worth as much as the rows, the shape is as documented, odd targets are scored."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,10 @@ def test_independent_protects_the_certificates_unit() -> None:
     assert "at most 3 rows per patient_id" in how
 
 
-@pytest.mark.parametrize("wrong", [{"epsilon": "inf"}, {"epsilon": None}, {"delta": 0}, {"adjacency": "odd"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": "inf"}, {"epsilon": None}, {"delta": 0}, {"adjacency": "odd"}, {"max_rows_per_unit": math.inf}],
+)
 def test_without_a_budget_independent_is_left_out_and_says_why(wrong: dict[str, Any]) -> None:
     table, how = baseline.independent_rows(evidence(TRAIN, "died", BUDGET | wrong), 0)
     assert table is None

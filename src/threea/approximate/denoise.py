@@ -43,8 +43,9 @@ def shrunk(counts: Floats, expected: Floats, stddev: float) -> Floats:
         array([10., 10.])
     """
     difference = counts - expected
-    signal = 1 - counts.shape[-1] * stddev**2 / np.maximum((difference**2).sum(axis=-1, keepdims=True), 1e-300)
-    moved: Floats = expected + np.maximum(signal, 0.0) * difference
+    noise = max(counts.shape[-1] * stddev**2, 1e-300)
+    signal = 1 - noise / np.maximum((difference**2).sum(axis=-1, keepdims=True), noise)
+    moved: Floats = expected + signal * difference
     return moved
 
 

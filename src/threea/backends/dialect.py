@@ -85,8 +85,11 @@ def _names(line: str, dialect: Dialect) -> list[str]:
 
     # Parsed as the rows will be, with the same meaning of quotes.
     parsing = pyarrow.csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True)
+    # Arrow's own memory: a thread of its reader that let go of Python's while the interpreter ends would abort it.
+    memory = pa.BufferOutputStream()
+    memory.write(f"{line}\n".encode())
     try:
-        return list(pyarrow.csv.read_csv(pa.BufferReader(f"{line}\n".encode()), parse_options=parsing).schema.names)
+        return list(pyarrow.csv.read_csv(pa.BufferReader(memory.getvalue()), parse_options=parsing).schema.names)
     except pa.ArrowInvalid:
         return []
 

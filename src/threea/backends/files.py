@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from threea.backends.base import BATCH_ROWS, RowBackend
 from threea.backends.dialect import NOT_UTF8, Dialect, header, standard
+from threea.backends.transcoding import TextFile
 from threea.backends.unchanged import Unchanged
 from threea.errors import InputError
 from threea.table.layout import declared, undeclared
@@ -91,10 +92,12 @@ class CsvBackend(RowBackend):
         """Yield the rows as text; what the text means is the schema's to say."""
         import pyarrow.csv
 
+        file = TextFile(self._path, self.dialect.encoding or "utf-8")
+
         def opened() -> Any:
             return pyarrow.csv.open_csv(
-                self._path,
-                read_options=pyarrow.csv.ReadOptions(block_size=1 << 23, encoding=self.dialect.encoding),
+                file.lend(),
+                read_options=pyarrow.csv.ReadOptions(block_size=1 << 23),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=self.dialect.separator, newlines_in_values=True),
                 convert_options=pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(self._names, pa.string()),
@@ -105,10 +108,16 @@ class CsvBackend(RowBackend):
             )
 
         self._unchanged.check()
-        # Closed whatever happens: dropped while it reads ahead, it may end the process.
-        with _reading(self._path, "CSV", opened) as reader:
-            while (batch := _reading(self._path, "CSV", lambda: next(reader, None))) is not None:
+        readers: list[Any] = []
+        try:
+            readers.append(_reading(self._path, "CSV", opened))
+            while (batch := _reading(self._path, "CSV", lambda: next(readers[0], None))) is not None:
                 yield standard(batch, self.dialect)
+        finally:
+            # Closed, dropped and called back whatever happens: one that still reads ahead may end the process.
+            while readers:
+                readers.pop().close()
+            file.recall()
         self._unchanged.check()
 
 

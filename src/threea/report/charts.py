@@ -326,7 +326,9 @@ def _round_values(column: Column, low: float, high: float, place: Callable[[floa
         return [low]
     step = float(math.ceil(round_step(span))) if column.whole else round_step(span)
     first = math.ceil(low / step - 1e-9)
-    return [(first + count) * step for count in range(12) if (first + count) * step <= high + step * 1e-9]
+    values = ((first + count) * step for count in range(12))
+    # A round number a hair below the lower end is that end: 0 has no place on a log scale.
+    return [max(value, low) for value in values if value <= high + step * 1e-9]
 
 
 def round_step(span: float) -> float:
@@ -336,7 +338,7 @@ def round_step(span: float) -> float:
         >>> round_step(0.3), round_step(17.0), round_step(20.0)
         (0.5, 20.0, 20.0)
     """
-    power = 10.0 ** math.floor(math.log10(span))
+    power = max(10.0 ** math.floor(math.log10(span)), math.ulp(0.0))
     return next(power * digit for digit in (1, 2, 2.5, 5, 10) if power * digit >= span * 0.999)
 
 

@@ -77,7 +77,7 @@ def independent_rows(evidence: Evidence, seed: int) -> tuple[pa.Table | None, st
         raise
     except KeyError as error:
         return None, f"not made: the certificate has no {error}"
-    except (ThreeaError, ValueError, TypeError) as error:
+    except (ThreeaError, ValueError, TypeError, OverflowError) as error:
         return None, f"not made: {error}"
     protects = "each row" if unit is None else f"at most {most} rows per {unit}"
     return release.table, (
