@@ -118,7 +118,8 @@ def test_text_that_a_spreadsheet_might_run_is_made_inert_by_choice(threea, tmp_p
     pq.write_table(table, tmp_path / "t.parquet")
     listed = json.dumps(words)
     (tmp_path / "s.toml").write_text(
-        f'confirmed = true\ntarget = "y"\n[column.note]\nkind = "categorical"\ncategories = {listed}\nnullable = false\n'
+        'confirmed = true\ntarget = "y"\n'
+        f'[column.note]\nkind = "categorical"\ncategories = {listed}\nnullable = false\n'
         '[column.money]\nkind = "real"\nlower = -300\nupper = 0\n'
         '[column.y]\nkind = "categorical"\ncategories = ["a", "b"]\n'
     )
