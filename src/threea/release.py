@@ -273,8 +273,9 @@ class Release:
         Raises:
             SettingError: It cannot be written there. Saving again elsewhere costs nothing.
         """
-        publish.check_format(form or self.form, spreadsheet_safe=spreadsheet_safe)
-        place = out if isinstance(out, Place) else publish.claim(out, form or self.form)
+        form = self.form if form is None else form
+        publish.check_format(form, spreadsheet_safe=spreadsheet_safe)
+        place = out if isinstance(out, Place) else publish.claim(out, form)
         return publish.write(dataclasses.replace(self, spreadsheet_safe=spreadsheet_safe), place)
 
 

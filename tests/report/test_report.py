@@ -178,7 +178,8 @@ class TestGuarantee:
 
     def test_words_follow_adjacency_and_unit(self, proven: Release) -> None:
         certificate = proven.certificate()
-        by_row, by_person = certificate, dataclasses.replace(certificate, unit="all rows of one patient_id")
+        by_row = certificate
+        by_person = dataclasses.replace(certificate, unit="all rows of one patient_id", unit_column="patient_id")
         assert words.meaning(by_row)[0].startswith("Suppose one row is taken out of the private table, or put in.")
         assert "whether a certain person was" in words.meaning(by_person)[1]
         replaced = dataclasses.replace(by_row, adjacency=Adjacency.REPLACE)
@@ -195,6 +196,19 @@ class TestGuarantee:
     @given(epsilon=st.floats(0.01, 30))
     def test_the_stated_guess_is_reached_by_randomized_response(self, epsilon: float) -> None:
         assert words.best_guess(epsilon, 0.0) == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)), abs=1e-12)
+
+    @pytest.mark.parametrize(("epsilon", "delta"), [(10.01, 1e-6), (50.0, 0.2), (1.0, 0.0011)])
+    def test_a_weak_guarantee_earns_no_green_badge(self, proven: Release, epsilon: float, delta: float) -> None:
+        page = page_of(proven, epsilon=epsilon, delta=delta, accounted_epsilon=epsilon)
+        assert "Proven, but weak" in page.text("badge")
+        assert "This is a weak guarantee" in page.text("guarantee")
+
+    @pytest.mark.parametrize(("epsilon", "delta"), [(10.0, 1e-6), (1.0, 1e-3)])
+    def test_a_guarantee_up_to_the_limits_is_not_called_weak(
+        self, proven: Release, epsilon: float, delta: float
+    ) -> None:
+        page = page_of(proven, epsilon=epsilon, delta=delta, accounted_epsilon=epsilon)
+        assert "weak" not in page.text("badge") + page.text("guarantee")
 
     def test_huge_epsilon_has_words_too(self, proven: Release) -> None:
         text = page_of(proven, epsilon=1e6, accounted_epsilon=1e6).text("guarantee")
@@ -217,8 +231,7 @@ class TestBudget:
             Line(f"line {position}", event, count=position + 1, share=share)
             for position, (event, share) in enumerate(zip(self.EVENTS, shares, strict=True))
         )
-        plan = dataclasses.replace(proven.plan, lines=lines)
-        release = dataclasses.replace(proven, plan=plan)
+        release = dataclasses.replace(proven, spent=lines)
         page = page_of(release, accounted_epsilon=0.5)
         text = page.text("budget")
         for line in lines:

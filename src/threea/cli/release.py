@@ -144,7 +144,7 @@ def make(
     from threea.publish import check_folder, check_format, check_room, claim
     from threea.session import prepare, rehearse
 
-    form = form or _form(data)
+    form = _form(data) if form is None else form
     check_format(form, spreadsheet_safe=spreadsheet_safe)
     if dry_run:
         check_folder(out)
