@@ -10,10 +10,11 @@ import codecs
 import time
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+Lent = TypeVar("Lent")
 _PATIENCE = 30.0
 """Seconds within which a reader lets go; it needs as long as the blocks that it has take to parse."""
 
@@ -36,7 +37,7 @@ class TextFile:
             return self.path
         return self.remembered(_Stream(self))
 
-    def remembered(self, lent: Any) -> Any:
+    def remembered(self, lent: Lent) -> Lent:
         """Keep an eye on something that was lent."""
         self._lent = [other for other in self._lent if other() is not None] + [weakref.ref(lent)]
         return lent
