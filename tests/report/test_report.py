@@ -232,7 +232,7 @@ class TestBudget:
             for position, (event, share) in enumerate(zip(self.EVENTS, shares, strict=True))
         )
         release = dataclasses.replace(proven, spent=lines)
-        page = page_of(release, accounted_epsilon=0.5)
+        page = page_of(release, guarantee=Guarantee.PROVEN, accounted_epsilon=0.5)
         text = page.text("budget")
         for line in lines:
             assert line.name in text
