@@ -79,9 +79,9 @@ def _sentences(recipe: Recipe, table: PrivateTable, rows: int | None) -> Iterato
     if unit.column is None:
         yield "Each row is protected by itself; if a person has several, name their column with --unit."
     else:
-        count = f"{unit.max_rows} row{'s' if unit.max_rows != 1 else ''}"
-        more = "; for more, --max-rows-per-unit" if unit.max_rows == 1 else ""
-        yield f"Each {words.shown(unit.column)} is protected, of whose rows at most {count} count{more}."
+        single = unit.max_rows == 1
+        counted = "a single one counts; for more, --max-rows-per-unit" if single else f"at most {unit.max_rows} count"
+        yield f"Each {words.shown(unit.column)} is protected, of whose rows {counted}."
     if table.budget.adjacency is Adjacency.REPLACE:
         yield "Under replace, the number of rows is taken as public."
     if rows is None and not recipe.fixed:
