@@ -240,7 +240,7 @@ def test_the_receipt_says_what_a_reader_must_know() -> None:
     assert "Classes are not drawn in their private ratio" in told()
     assert "Classes are not drawn" not in told(recipe="independent")
     assert "Classes are not drawn" not in told(recipe=make_recipe("labeltree", {"alpha": "1"}))
-    assert "at most 1 row count; for more, --max-rows-per-unit" in told(unit="patient_id")
+    assert "a single one counts; for more, --max-rows-per-unit" in told(unit="patient_id")
     assert "Warning: epsilon 50 is above 10" in told(epsilon=50.0)
     assert "of processor time" in told()
     assert "still as read from the rows" not in told()
