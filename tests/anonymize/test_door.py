@@ -104,7 +104,18 @@ def test_the_surface_of_a_private_table_is_frozen():
     public = {name for name in dir(PrivateTable) if not name.startswith("_")}
     asks = {"measure", "stddev", "select", "vote", "sampled", "expose"}
     facts = {"schema", "layout", "budget", "unit", "restore", "accepts_unproven"}
-    accounts = {"spent", "doubts", "foreign", "secure", "arithmetic", "described", "ledger_head", "check_ledger"}
+    accounts = {
+        "spent",
+        "doubts",
+        "foreign",
+        "secure",
+        "arithmetic",
+        "described",
+        "ledger_head",
+        "check_ledger",
+        "charged",
+        "dialect",
+    }
     assert public == asks | facts | accounts
 
 
