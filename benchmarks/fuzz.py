@@ -1,7 +1,7 @@
 """What becomes of broken inputs to the command: files, or a refusal with nothing charged.
 
 Each input is a run of the real command in a process of its own, forked from one that has imported the library, in a
-folder of its own, with a ledger of its own. `python -m benchmarks.fuzz COUNT` runs fewer, and writes no result;
+folder of its own, with a ledger of its own. `python -m benchmarks.fuzz COUNT` runs fewer;
 `python -m benchmarks.fuzz --show NUMBER` runs one of them, and shows all that it says.
 """
 
@@ -205,17 +205,22 @@ def warm() -> None:
     gc.freeze()
 
 
-def run(inputs: int, folder: Path, first: int = 0) -> list[dict[str, Any]]:
-    """Run so many inputs; return how each ended."""
-    (folder / "made").mkdir()
-    chance = Random(SEED)
-    (folder / "made" / "data.csv").write_bytes(fuzz_inputs.csv_bytes(fuzz_inputs.stays(chance)))
-    (folder / "made" / "schema.toml").write_text(fuzz_tables.SCHEMA)
+def good_release(folder: Path) -> Path:
+    """Make a release with a ledger beside it, whose certificate can be broken; return its folder."""
+    folder.mkdir()
+    (folder / "data.csv").write_bytes(fuzz_inputs.csv_bytes(fuzz_inputs.stays(Random(SEED))))
+    (folder / "schema.toml").write_text(fuzz_tables.SCHEMA)
     good = ["release", "data.csv", "--schema", "schema.toml", "--epsilon", "1", "--ledger", "ledger.db", "--out", "out"]
     main = "from threea.cli import main; main()"
-    subprocess.run([sys.executable, "-c", main, *good], cwd=folder / "made", check=True, stdout=subprocess.DEVNULL)
-    for start in range(first, first + inputs, BATCH):
-        stop = min(start + BATCH, first + inputs)
+    subprocess.run([sys.executable, "-c", main, *good], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return folder / "out"
+
+
+def run(inputs: int, folder: Path) -> list[dict[str, Any]]:
+    """Run so many inputs; return how each ended."""
+    good_release(folder / "made")
+    for start in range(0, inputs, BATCH):
+        stop = min(start + BATCH, inputs)
         code = f"from benchmarks import fuzz; fuzz.warm(); fuzz.batch({start}, {stop}, fuzz.Path({str(folder)!r}))"
         subprocess.run([sys.executable, "-c", code], check=True)
     return [json.loads(line) for line in (folder / "ends.jsonl").read_text().splitlines()]
@@ -235,36 +240,33 @@ def counts(ends: list[dict[str, Any]]) -> dict[str, Any]:
 def show(number: int) -> None:
     """Run one input in this process; its folder stays."""
     folder = Path(tempfile.mkdtemp())
-    subprocess.run(
-        [sys.executable, "-c", "from threea.cli import main; main()", "demo", "--out", str(folder / "out")],
-        check=False,
-        stdout=subprocess.DEVNULL,
-    )
     (folder / "run").mkdir()
-    drawn = prepared(number, folder / "run", folder / "out")
+    drawn = prepared(number, folder / "run", good_release(folder / "made"))
     print(folder / "run", drawn)
     os.chdir(folder / "run")
     command(drawn.arguments)
 
 
-def main(inputs: int = INPUTS, first: int = 0, out: str = "") -> None:
-    """Run all inputs, count how they ended, and show those that ended badly."""
+def main(inputs: int = INPUTS) -> None:
+    """Run the inputs, count how they ended, and show those that ended badly."""
     start = time.perf_counter()
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        ends = run(inputs, Path(folder), first)
-    bad = [end for end in ends if end["outcome"] not in GOOD]
-    for end in bad:
-        print(json.dumps(end))
-    results = {**counts(ends), "seconds": round(time.perf_counter() - start)}
-    if inputs == INPUTS or out:
-        record("fuzz", {"inputs": inputs, "seed": SEED, "seconds_each": SECONDS}, results)
-    else:
-        print(json.dumps(results, indent=2))
+        ends = run(inputs, Path(folder))
+    for end in ends:
+        if end["outcome"] not in GOOD:
+            print(json.dumps(end))
+    write(ends, time.perf_counter() - start)
+
+
+def write(ends: list[dict[str, Any]], seconds: float) -> None:
+    """Write down how inputs ended."""
+    settings = {"inputs": len(ends), "seed": SEED, "seconds_each": SECONDS, "largest_file": MOST_BYTES}
+    record("fuzz", settings, {**counts(ends), "seconds": round(seconds)})
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--show"]:
         show(int(sys.argv[2]))
     else:
-        main(*(int(argument) for argument in sys.argv[1:3]))
+        main(*(int(argument) for argument in sys.argv[1:2]))
