@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-KILLS, SEED = 20, 7
+KILLS, SEED = 10, 7
 
 
 def test_kills(tmp_path):

@@ -84,4 +84,4 @@ def test_the_tables_differ_in_one_row_and_are_at_the_least_size():
     clusters = recipe.approximate.fit(table, recipe.plan(table))
     assert isinstance(recipe.approximate, SizeConstrained)
     assert clusters.l_min == size
-    assert clusters.rows == 2
+    assert len(clusters.centroids) == 2
