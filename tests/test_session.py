@@ -18,7 +18,7 @@ from threea import hospital
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.approximate.gaussians import ClassGaussians
-from threea.describe.propose_schema import draft
+from threea.describe.propose_schema import propose_schema
 from threea.describe.propose_schema import save as save_draft
 from threea.errors import BudgetRefused, LedgerError, SettingError, UserError
 from threea.recipes import DEFAULT, RECIPES, Gaussians, Independent
@@ -251,7 +251,7 @@ def test_the_receipt_says_what_a_reader_must_know() -> None:
 def test_a_draft_that_nobody_touched_is_told_of(tmp_path: Path) -> None:
     """Also where NumPy integers, which are never missing, take something from a section."""
     pa.parquet.write_table(hospital.stays(200), tmp_path / "stays.parquet")
-    drafted, notes = draft(tmp_path / "stays.parquet", "died")
+    drafted, notes = propose_schema(tmp_path / "stays.parquet", "died")
     save_draft(drafted, notes, tmp_path / "draft.toml")
     text = (tmp_path / "draft.toml").read_text().replace("confirmed = false", "confirmed = true")
     (tmp_path / "draft.toml").write_text(text)

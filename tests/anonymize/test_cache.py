@@ -55,7 +55,7 @@ def test_a_lesson_keeps_what_was_asked_and_nothing_else():
     (kept,) = fill.chunks
     assert kept.values == {}
     assert kept.count == 10
-    assert list(kept.remembered) == [A]
+    assert list(kept.cached) == [A]
     np.testing.assert_array_equal(kept.index(A), A.index(rows.values["a"]))
 
 
@@ -135,9 +135,9 @@ def test_merged_cells_are_kept_while_they_fit_and_make_room_for_a_lesson():
     cache = Cache(most_bytes=30)
     taught(cache, (A,), [chunk(10, A)])
     cache.recall((A,))[0].index(MERGED)
-    assert MERGED in cache.recall((A,))[0].remembered
+    assert MERGED in cache.recall((A,))[0].cached
     cache.fill(())
-    assert MERGED in cache.recall((A,))[0].remembered
+    assert MERGED in cache.recall((A,))[0].cached
     assert taught(cache, (B, C), [chunk(10, B, C)]).fits
     (rows,) = cache.recall((A, B, C))
     assert module._size([rows]) == 30

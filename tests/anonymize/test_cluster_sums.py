@@ -166,7 +166,7 @@ def test_no_rows_add_nothing_and_every_cell_is_remembered():
     query = plain(1.0)
     rows = Rows({"label": np.zeros(0, np.int64), "number": np.zeros(0), "ward": np.zeros(0, np.int64)}, 0)
     assert not query.total(rows, step_of(query.l2)).any()
-    assert set(query.keys) == {LABEL, NUMBER, WARD} <= set(rows.remembered)
+    assert set(query.keys) == {LABEL, NUMBER, WARD} <= set(rows.cached)
     assert query.columns == ("label", "number", "ward")
 
 

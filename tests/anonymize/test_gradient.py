@@ -230,7 +230,7 @@ def test_cells_are_all_it_takes_from_the_rows():
     rows = table_of(40, 9)
     expected = query.total(rows, 2.0**-29)
     known = Rows({}, rows.count)
-    known.remembered = {key: rows.remembered[key] for key in query.keys}
+    known.cached = {key: rows.cached[key] for key in query.keys}
     np.testing.assert_array_equal(query.total(known, 2.0**-29), expected)
 
 

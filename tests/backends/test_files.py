@@ -13,7 +13,7 @@ from threea.anonymize.open_table import open_table
 from threea.backends import open_backend
 from threea.backends.files import CsvBackend
 from threea.budget import Budget
-from threea.describe.propose_schema import draft
+from threea.describe.propose_schema import propose_schema
 from threea.errors import InputError
 from threea.table.layout import is_declared
 from threea.table.patterns import MISSING_TEXT
@@ -282,7 +282,7 @@ def test_files_come_out_with_the_types_they_went_in_with(tmp_path: Path, source:
         path.mkdir()
         pq.write_table(pa.table(typed, names=read.column_names), path / "rows.parquet")
         path = path if source == "folder" else path / "rows.parquet"
-    release = threea.synthesize(path, schema=draft(path, "b")[0].confirm(), epsilon=1e4, rows=OUT, seed=2)
+    release = threea.synthesize(path, schema=propose_schema(path, "b")[0].confirm(), epsilon=1e4, rows=OUT, seed=2)
     assert release.layout.types == MIXED_TYPES
     release.save(tmp_path / "out", form)
     written = open_backend(tmp_path / "out" / f"synthetic.{form}")[0].table()
@@ -293,7 +293,7 @@ def test_files_come_out_with_the_types_they_went_in_with(tmp_path: Path, source:
 
 
 def test_an_odd_value_does_not_change_a_released_type_when_the_schema_is_given(tmp_path: Path) -> None:
-    schema = draft(csv(tmp_path, MIXED), "b")[0].confirm()
+    schema = propose_schema(csv(tmp_path, MIXED), "b")[0].confirm()
     plain = threea.synthesize(tmp_path / "rows.csv", schema=schema, epsilon=1.0, rows=5).layout
     odd = csv(tmp_path, MIXED + "unknown,?,maybe,someday,never,u,x\n")
     assert threea.synthesize(odd, schema=schema, epsilon=1.0, rows=5).layout == plain

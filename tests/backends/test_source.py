@@ -15,7 +15,7 @@ import threea
 from threea import hospital
 from threea.backends import open_backend
 from threea.backends.frames import Frame
-from threea.describe.propose_schema import draft
+from threea.describe.propose_schema import propose_schema
 from threea.errors import InputError
 
 ROWS = 300
@@ -116,7 +116,7 @@ ARROW: dict[str, pa.Array] = {
 
 def release_of(data: Any) -> threea.Release:
     """Make a small release under a schema drafted from the rows; every named column is a feature but the label."""
-    schema = draft(data, target="label")[0].confirm()
+    schema = propose_schema(data, target="label")[0].confirm()
     return threea.synthesize(data, schema=schema, epsilon=100.0, rows=OUT, seed=1)
 
 
@@ -135,7 +135,7 @@ def test_pandas_columns_keep_their_dtype(name: str) -> None:
     if name != "decimals":
         assert type(out["x"].dropna().iloc[0]) is type(frame["x"].dropna().iloc[0])
     assert out["x"].isna().any() == frame["x"].isna().any()
-    if draft(frame)[0]["x"].kind.listed:
+    if propose_schema(frame)[0]["x"].kind.listed:
         assert set(out["x"].dropna()) <= set(frame["x"])
 
 
@@ -225,7 +225,7 @@ def test_a_record_batch_is_a_table() -> None:
 def test_labels_that_are_not_text_come_back(labels: list[Any]) -> None:
     frame = pd.DataFrame({"first": pick([1, 2]), "second": pick(["u", "v"])})
     frame.columns = pd.Index(labels, tupleize_cols=False)
-    schema = draft(frame)[0].confirm()
+    schema = propose_schema(frame)[0].confirm()
     out = threea.synthesize(frame, schema=schema, epsilon=100.0, rows=OUT).frame
     assert out.columns.equals(frame.columns)
     assert list(out.dtypes) == list(frame.dtypes)
@@ -233,7 +233,7 @@ def test_labels_that_are_not_text_come_back(labels: list[Any]) -> None:
 
 def test_labels_of_several_levels_come_back() -> None:
     frame = pd.DataFrame({("a", "x"): pick([1, 2]), ("a", "y"): pick(["u", "v"])})
-    out = threea.synthesize(frame, schema=draft(frame)[0].confirm(), epsilon=100.0, rows=OUT).frame
+    out = threea.synthesize(frame, schema=propose_schema(frame)[0].confirm(), epsilon=100.0, rows=OUT).frame
     assert out.columns.equals(frame.columns)
 
 

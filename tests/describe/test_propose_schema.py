@@ -19,7 +19,7 @@ from threea import hospital
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.describe import seen_column as module
-from threea.describe.propose_schema import HEADER, draft, to_toml
+from threea.describe.propose_schema import HEADER, propose_schema, to_toml
 from threea.errors import InputError, SchemaError, SettingError
 from threea.table import codec
 from threea.table.schema import Column, Kind, Schema
@@ -28,13 +28,13 @@ from threea.table.schema import Column, Kind, Schema
 def drafted(values: Any, kind: pa.DataType | None = None) -> tuple[Column, str]:
     """Return the draft of one column, and its note."""
     array = values if isinstance(values, pa.Array) else pa.array(values, kind)
-    schema, notes = draft(pa.table({"x": array, "y": pa.nulls(len(array), pa.bool_())}))
+    schema, notes = propose_schema(pa.table({"x": array, "y": pa.nulls(len(array), pa.bool_())}))
     return schema["x"], notes["x"]
 
 
 def test_a_draft_is_refused_until_its_owner_confirms_it() -> None:
     stays = hospital.stays(300)
-    schema, _ = draft(stays, target="died")
+    schema, _ = propose_schema(stays, target="died")
     assert (schema.confirmed, schema.target) == (False, "died")
     with pytest.raises(SchemaError, match="the schema is not confirmed as public"):
         threea.synthesize(stays, schema=schema, epsilon=1.0)
@@ -42,7 +42,7 @@ def test_a_draft_is_refused_until_its_owner_confirms_it() -> None:
 
 
 def test_the_file_warns_in_its_first_lines_and_can_be_read_again() -> None:
-    schema, notes = draft(hospital.stays(300), target="died")
+    schema, notes = propose_schema(hospital.stays(300), target="died")
     text = to_toml(schema, notes)
     assert text.startswith(HEADER)
     assert "draft" in HEADER.lower()
@@ -53,7 +53,7 @@ def test_the_file_warns_in_its_first_lines_and_can_be_read_again() -> None:
 
 
 def test_every_column_has_a_note_of_one_or_two_lines() -> None:
-    schema, notes = draft(hospital.stays(300))
+    schema, notes = propose_schema(hospital.stays(300))
     assert list(notes) == [column.name for column in schema.columns]
     assert all(1 <= len(note.splitlines()) <= 2 for note in notes.values())
     assert "120 for an age" in notes["age"]
@@ -65,13 +65,13 @@ def test_every_column_has_a_note_of_one_or_two_lines() -> None:
 def test_notes_name_no_value_from_the_rows() -> None:
     canary = "canary7391"
     table = pa.table({"text": [canary, "b"], "number": [739173.25, 1.0], "flag": [True, False]})
-    _, notes = draft(table)
+    _, notes = propose_schema(table)
     assert all(canary not in note and "7391" not in note and "740000" not in note for note in notes.values())
 
 
 def test_columns_keep_the_tables_order_and_kinds() -> None:
     stays = hospital.stays(500)
-    schema, _ = draft(stays)
+    schema, _ = propose_schema(stays)
     assert [column.name for column in schema.columns] == stays.schema.names
     assert {column.name: column.kind for column in schema.columns} == {
         field.name: codec.kind_of(field) for field in stays.schema
@@ -186,7 +186,7 @@ def test_texts_that_nearly_all_differ_are_ids() -> None:
 
 def test_a_target_is_never_an_id() -> None:
     table = pa.table({"x": [f"p{number}" for number in range(1200)], "y": pa.nulls(1200, pa.bool_())})
-    column = draft(table, target="x")[0]["x"]
+    column = propose_schema(table, target="x")[0]["x"]
     assert (column.kind, len(column.categories), column.open_ended) == (Kind.CATEGORICAL, 1000, True)
 
 
@@ -217,7 +217,7 @@ def test_missing_values_make_a_column_nullable_and_nothing_else_does() -> None:
 def test_dates_are_rounded_outwards_to_whole_years() -> None:
     days = pa.array([datetime.date(2020, 3, 5), datetime.date(2021, 7, 1)])
     moments = days.cast(pa.timestamp("ms", "Europe/Berlin"))
-    schema, notes = draft(pa.table({"day": days, "moment": moments}))
+    schema, notes = propose_schema(pa.table({"day": days, "moment": moments}))
     text = tomllib.loads(schema.to_toml())["column"]
     assert (text["day"]["lower"], text["day"]["upper"]) == ("2020-01-01", "2022-01-01")
     assert (text["moment"]["lower"], text["moment"]["upper"]) == ("2020-01-01T00:00:00", "2022-01-01T00:00:00")
@@ -253,15 +253,15 @@ def test_a_file_gives_the_same_draft_as_a_table(tmp_path: Path) -> None:
     # A float32 in text is another number once read as float64, so creatinine is left out.
     stays = hospital.stays(2000).drop_columns(["patient_id", "creatinine"])
     pq.write_table(stays, tmp_path / "stays.parquet", row_group_size=300)
-    assert draft(tmp_path / "stays.parquet", "died") == draft(stays, "died")
+    assert propose_schema(tmp_path / "stays.parquet", "died") == propose_schema(stays, "died")
     pyarrow.csv.write_csv(stays, tmp_path / "stays.csv")
-    assert draft(tmp_path / "stays.csv", "died") == draft(stays, "died")
+    assert propose_schema(tmp_path / "stays.csv", "died") == propose_schema(stays, "died")
 
 
 def as_target(values: Any, kind: pa.DataType | None = None) -> tuple[Column, str]:
     """Return the draft of a target, and its note."""
     array = pa.array(values, kind)
-    schema, notes = draft(pa.table({"x": array, "y": pa.nulls(len(array), pa.bool_())}), target="x")
+    schema, notes = propose_schema(pa.table({"x": array, "y": pa.nulls(len(array), pa.bool_())}), target="x")
     return schema["x"], notes["x"]
 
 
@@ -297,7 +297,7 @@ def test_other_targets_of_numbers_stay_numbers(values: list[Any]) -> None:
 def test_a_class_of_a_csv_file_is_spelt_as_in_the_file(tmp_path: Path, text: str) -> None:
     words = text.split(",")
     (tmp_path / "rows.csv").write_text("x,y\n" + "".join(f"{words[row % 2]},{row}\n" for row in range(40)))
-    schema, _ = draft(tmp_path / "rows.csv", "x")
+    schema, _ = propose_schema(tmp_path / "rows.csv", "x")
     assert schema["x"].categories == tuple(words)
     release = threea.synthesize(tmp_path / "rows.csv", schema=schema.confirm(), epsilon=50.0, rows=20)
     assert set(release.frame["x"].to_pylist()) <= {*words}
@@ -305,7 +305,7 @@ def test_a_class_of_a_csv_file_is_spelt_as_in_the_file(tmp_path: Path, text: str
 
 def numbered(values: Any, name: str = "x") -> Kind:
     array = pa.array(values)
-    return draft(pa.table({name: array, "y": pa.nulls(len(array), pa.bool_())}))[0][name].kind
+    return propose_schema(pa.table({name: array, "y": pa.nulls(len(array), pa.bool_())}))[0][name].kind
 
 
 def test_whole_numbers_that_nearly_all_differ_are_ids() -> None:
@@ -324,27 +324,27 @@ def test_whole_numbers_that_nearly_all_differ_are_ids() -> None:
     assert numbered([*range(190), *[1] * 10]) is Kind.INTEGER
     assert numbered([*range(199), None]) is Kind.INTEGER, "an id is never missing"
     assert numbered(np.arange(200) + 0.5) is Kind.REAL
-    _, notes = draft(pa.table({"x": range(200), "y": [0.5] * 200}))
+    _, notes = propose_schema(pa.table({"x": range(200), "y": [0.5] * 200}))
     assert "looks like an id" in notes["x"]
     assert 'kind = "integer"' in notes["x"]
-    assert draft(pa.table({"x": range(200), "y": [0.5] * 200}), target="x")[0]["x"].kind is Kind.INTEGER
+    assert propose_schema(pa.table({"x": range(200), "y": [0.5] * 200}), target="x")[0]["x"].kind is Kind.INTEGER
 
 
 @pytest.mark.parametrize("values", [[1, 1, 2] * 40, [0.5, 0.5, 1.5], ["a", "b", "b"], [True, False, True]])
 def test_the_unit_is_an_id_whatever_it_holds(values: list[Any]) -> None:
     table = pa.table({"who": values, "x": [1.5] * len(values), "y": [True, False, True] * (len(values) // 3)})
-    schema, notes = draft(table, target="y", unit="who")
+    schema, notes = propose_schema(table, target="y", unit="who")
     assert schema["who"] == Column(name="who", kind=Kind.ID)
     assert "never read" in notes["who"]
     assert "who" not in schema.untouched
     with pytest.raises(SettingError, match=r"^unit \(whom\) is not a column; columns are: who, x, y$"):
-        draft(table, unit="whom")
+        propose_schema(table, unit="whom")
 
 
 def test_whole_numbers_can_be_the_unit_without_editing() -> None:
     rows = 400
     table = pa.table({"who": [row // 2 for row in range(rows)], "x": range(rows), "y": [0, 1] * (rows // 2)})
-    schema, _ = draft(table, target="y", unit="who")
+    schema, _ = propose_schema(table, target="y", unit="who")
     release = threea.synthesize(table, schema=schema.confirm(), unit="who", max_rows_per_unit=2, epsilon=5.0, rows=9)
     assert release.frame.schema.equals(table.schema)
 
@@ -374,7 +374,7 @@ def test_codes_that_stand_apart_are_special(
 
 
 def test_sections_are_untouched_until_they_are_edited() -> None:
-    schema, notes = draft(hospital.stays(300), target="died", unit="patient_id")
+    schema, notes = propose_schema(hospital.stays(300), target="died", unit="patient_id")
     names = tuple(column.name for column in schema.columns if column.name != "patient_id")
     assert schema.untouched == schema.confirm().untouched == names
     text = to_toml(schema, notes)
@@ -394,7 +394,7 @@ def test_sections_are_untouched_until_they_are_edited() -> None:
 
 def test_marks_do_not_leave_with_a_release(tmp_path: Path) -> None:
     stays = hospital.stays(300)
-    schema, _ = draft(stays, target="died")
+    schema, _ = propose_schema(stays, target="died")
     assert "as_read" not in schema.to_toml()
     threea.synthesize(stays, schema=schema.confirm(), epsilon=1.0, rows=5).save(tmp_path / "out")
     assert "as_read" not in (tmp_path / "out" / "schema.toml").read_text()
@@ -403,15 +403,15 @@ def test_marks_do_not_leave_with_a_release(tmp_path: Path) -> None:
 
 def test_a_target_that_is_no_column_is_refused() -> None:
     with pytest.raises(SettingError) as caught:
-        draft(pa.table({"a": [1], "b": [2]}), target="c")
+        propose_schema(pa.table({"a": [1], "b": [2]}), target="c")
     assert str(caught.value) == "target (c) is not a column; columns are: a, b"
 
 
 def test_no_rows_are_refused() -> None:
     with pytest.raises(InputError, match=r"^the table has no rows; there is nothing to describe$"):
-        draft(pa.table({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}))
+        propose_schema(pa.table({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}))
 
 
 def test_a_type_that_no_schema_describes_is_refused() -> None:
     with pytest.raises(InputError, match="which is not supported"):
-        draft(pa.table({"a": [[1]], "b": [1]}))
+        propose_schema(pa.table({"a": [[1]], "b": [1]}))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as reference
 
 from threea import hospital
-from threea.describe.propose_schema import draft
+from threea.describe.propose_schema import propose_schema
 from threea.errors import InputError, MissingExtra, SettingError
 from threea.evaluate.evidence import Matrix, matrices
 from threea.evaluate.utility import metrics
@@ -327,7 +327,7 @@ def test_adult_agrees_with_plain_lightgbm() -> None:
 
     rows = pq.read_table(ADULT)
     parts = [rows.filter(np.asarray(rows["split"]) == name).drop_columns(["split"]) for name in ("train", "test")]
-    schema, _ = draft(parts[0], "income")
+    schema, _ = propose_schema(parts[0], "income")
     train, test = matrices(parts, schema)
     found = score("lightgbm", train, test, seed=0)
     frames = [part.to_pandas() for part in parts]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from benchmarks.fuzz_tables import PROVEN, SCHEMA, Drawn, drawn, mutated_text
 from threea.anonymize.ledger import Ledger
 from threea.errors import BudgetRefused, SchemaError, UserError
-from threea.report.charts import picture
+from threea.report.charts import column_chart
 from threea.session import prepare
 from threea.table.schema import Schema
 from threea.table.writing import FORMATS
@@ -104,7 +104,7 @@ def test_people_of_a_million_rows_get_no_million_rows(recipe: str, epsilon: floa
 @pytest.mark.parametrize(("lower", "upper"), [(5e-324, 1e-300), (5e-324, 1e-323), (1e-320, 3e-320)])
 def test_the_axis_of_tiny_numbers_has_no_zero(lower: float, upper: float) -> None:
     column = Schema.of({"x": {"kind": "real", "lower": lower, "upper": upper, "log": True}})["x"]
-    chart = picture(column, np.array([lower, upper]), None).chart
+    chart = column_chart(column, np.array([lower, upper]), None).chart
     assert chart is not None
     assert all(0 <= float(place) <= 100 for place, _, _ in chart.ticks)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
-from threea.describe.propose_schema import draft
+from threea.describe.propose_schema import propose_schema
 from threea.errors import UserError
 from threea.framework import Recipe
 from threea.recipes import Independent
@@ -132,7 +132,7 @@ def made(library: str, kind: Any, missing: bool, listed: bool) -> Any | None:
 
 
 def drafted_schema(data: Any, unit: str | None) -> Schema:
-    schema = draft(data, "y")[0].confirm()
+    schema = propose_schema(data, "y")[0].confirm()
     columns = (Column(name=c.name, kind=Kind.ID) if c.name == unit else c for c in schema.columns)
     return replace(schema, columns=tuple(columns))
 

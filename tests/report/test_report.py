@@ -25,7 +25,7 @@ from threea.model_summary import Histogram
 from threea.recipes import Independent
 from threea.release import Release
 from threea.report import OPEN_COLUMNS, render, words
-from threea.report.charts import TOP, picture
+from threea.report.charts import TOP, column_chart
 from threea.table.schema import Column, Kind, Schema
 from threea.testing import SeededNoise
 
@@ -399,7 +399,7 @@ class TestPictures:
         values = np.repeat(np.arange(-1, 40), np.arange(1, 42))
         cells = self.WORDS.cells(2)
         histogram = Histogram(cells, np.bincount(cells.index(values)).astype(float), 3.0)
-        rows = picture(self.WORDS, values, histogram).rows
+        rows = column_chart(self.WORDS, values, histogram).rows
         assert [row.tally.label for row in rows] == [f"w{n}" for n in range(39, 27, -1)] + ["28 more", "missing"]
         assert math.fsum(row.tally.share for row in rows) == pytest.approx(1)
         assert rows[TOP].tally.count == sum(range(2, 30))
@@ -407,18 +407,21 @@ class TestPictures:
         assert rows[0].tally.noisy == "41 ± 6"
 
     def test_bars_fill_the_scale(self) -> None:
-        rows = picture(self.WORDS, np.array([0, 0, 0, 0, 1, 1]), None, scale=1.0).rows
+        rows = column_chart(self.WORDS, np.array([0, 0, 0, 0, 1, 1]), None, scale=1.0).rows
         assert [row.bar for row in rows[:3]] == ["666.7", "333.3", "0"]
-        assert [row.bar for row in picture(self.WORDS, np.array([0, 0, 0, 0, 1, 1]), None).rows[:2]] == ["1000", "500"]
+        assert [row.bar for row in column_chart(self.WORDS, np.array([0, 0, 0, 0, 1, 1]), None).rows[:2]] == [
+            "1000",
+            "500",
+        ]
 
     def test_order_of_ordinals_is_kept(self) -> None:
         grade = Column(name="grade", kind=Kind.ORDINAL, categories=("low", "mid", "high"), nullable=False)
-        rows = picture(grade, np.array([2, 2, 1]), None).rows
+        rows = column_chart(grade, np.array([2, 2, 1]), None).rows
         assert [row.tally.label for row in rows] == ["low", "mid", "high"]
 
     def test_special_and_missing_stand_beside_the_bars(self) -> None:
         cost = Column(name="cost", kind=Kind.REAL, lower=1.0, upper=1e4, special=(0.0,), log=True)
-        drawn = picture(cost, np.array([0.0, 0.0, np.nan, 10.0]), None)
+        drawn = column_chart(cost, np.array([0.0, 0.0, np.nan, 10.0]), None)
         assert [(row.tally.label, row.tally.text) for row in drawn.rows] == [("0", "50.0%"), ("missing", "25.0%")]
         assert drawn.chart is not None
         assert [text for _, _, text in drawn.chart.ticks] == ["1", "10", "100", "1,000", "10,000"]
@@ -429,14 +432,14 @@ class TestPictures:
     def test_many_bins_are_merged(self) -> None:
         age = Column(name="age", kind=Kind.INTEGER, lower=0, upper=1023, nullable=False)
         cells = age.cells(1024)
-        drawn = picture(age, np.arange(1024.0), Histogram(cells, np.ones(cells.size), 1.0))
+        drawn = column_chart(age, np.arange(1024.0), Histogram(cells, np.ones(cells.size), 1.0))
         assert drawn.chart is not None
         assert len(drawn.chart.touch) == 40
         assert drawn.chart.touch[0][2] == "0 to 25: 2.5% of the synthetic rows; noisy count 26 ± 11"
 
     def test_dates_are_dates(self) -> None:
         day = Column(name="day", kind=Kind.DATE, lower=0, upper=9, nullable=False)
-        drawn = picture(day, np.array([0.0, 9.0]), None)
+        drawn = column_chart(day, np.array([0.0, 9.0]), None)
         assert drawn.caption == "date · 1970-01-01 to 1970-01-10"
         assert drawn.chart is not None
         assert drawn.chart.touch[-1][2].startswith("1970-01-10: 50.0%")
@@ -457,7 +460,7 @@ class TestPictures:
         column = Column(
             name="x", kind=kind, lower=edges[0], upper=edges[-1] - whole, edges=tuple(edges.tolist()), log=log
         )
-        chart = picture(column, edges[:-1], None).chart
+        chart = column_chart(column, edges[:-1], None).chart
         assert chart is not None
         figures = [float(figure) for figure in re.findall(r"-?[\d.]+", chart.bars)]
         assert all(0 <= figure <= 1000 for figure in figures)

@@ -32,10 +32,10 @@ class Fill:
 
     def add(self, rows: Rows) -> None:
         """Keep what a chunk's rows have under the keys, and nothing else of them."""
-        self._room -= sum(rows.remembered[key].nbytes for key in self.keys)
+        self._room -= sum(rows.cached[key].nbytes for key in self.keys)
         if self.fits:
             kept = Rows({}, rows.count)
-            kept.remembered = {key: rows.remembered[key] for key in self.keys}
+            kept.cached = {key: rows.cached[key] for key in self.keys}
             self.chunks.append(kept)
         else:
             self.chunks.clear()
@@ -89,12 +89,12 @@ class Cache:
             return
         self._keys.update(fill.keys)
         for known, new in zip(self._chunks, fill.chunks, strict=True):
-            known.remembered.update(new.remembered)
+            known.cached.update(new.cached)
 
     def _forget(self) -> None:
         """Keep what lessons taught and no more: the rest can be worked out from it."""
         for chunk in self._chunks:
-            chunk.remembered = {key: chunk.remembered[key] for key in self._keys}
+            chunk.cached = {key: chunk.cached[key] for key in self._keys}
 
     def scores(self, gaps: QualityScores, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the exact scores of these candidates, the last ones asked about being known."""
@@ -111,5 +111,5 @@ class Cache:
 
 
 def _size(chunks: Iterable[Rows]) -> int:
-    arrays: list[Any] = [array for rows in chunks for array in rows.remembered.values()]
+    arrays: list[Any] = [array for rows in chunks for array in rows.cached.values()]
     return sum(array.nbytes for array in arrays)

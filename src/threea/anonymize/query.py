@@ -37,34 +37,34 @@ class Answer:
 
 
 class Rows:
-    """A chunk of encoded rows. What queries work out row by row is remembered, for the next query to use.
+    """A chunk of encoded rows. What queries work out row by row is kept, for the next query to use.
 
     Args:
         values: Encoded columns by name.
         count: How many rows.
     """
 
-    __slots__ = ("count", "remembered", "values")
+    __slots__ = ("cached", "count", "values")
 
     def __init__(self, values: Chunk, count: int) -> None:
         self.values, self.count = values, count
-        self.remembered: dict[Hashable, NDArray[Any]] = {}
+        self.cached: dict[Hashable, NDArray[Any]] = {}
 
     def index(self, cells: AnyCells) -> NDArray[Any]:
         """Return each row's cell, -1 for none, in as few bytes as will do."""
         small = np.min_scalar_type(-max(cells.size, 1))
         if isinstance(cells, Merged):
-            return self.remember(cells, lambda: cells.merge(self.index(cells.cells)).astype(small))
-        return self.remember(cells, lambda: cells.index(self.values[cells.column]).astype(small))
+            return self.cache(cells, lambda: cells.merge(self.index(cells.cells)).astype(small))
+        return self.cache(cells, lambda: cells.index(self.values[cells.column]).astype(small))
 
-    def remember(self, key: Hashable, work_out: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    def cache(self, key: Hashable, work_out: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """Return what was worked out under a key, or work it out now. It must be a function of each row alone."""
-        if key not in self.remembered:
+        if key not in self.cached:
             found = work_out()
             # The next query gets the same array: none may change it.
             found.setflags(write=False)
-            self.remembered[key] = found
-        return self.remembered[key]
+            self.cached[key] = found
+        return self.cached[key]
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: rows leave by the door only."""
@@ -83,7 +83,7 @@ class Query(ABC):
         l1: Bound on its L1 norm.
         nonnegative: Whether contributions have pairwise nonnegative inner products. Those without negative numbers
             have; see `Vectors` for others.
-        keys: What it takes from `Rows.remembered`, if it needs nothing else of the rows.
+        keys: What it takes from `Rows.cached`, if it needs nothing else of the rows.
     """
 
     # Without a dictionary of its own, an instance cannot be given another bound than its class's.

@@ -38,13 +38,13 @@ def schema(
     date_format: DateFormat = None,
 ) -> None:
     """Draft a schema for the owner to confirm. It holds values read from the rows: keep it until confirmed."""
-    from threea.describe.propose_schema import check_place, draft, save
+    from threea.describe.propose_schema import check_place, propose_schema, save
     from threea.table.dialect import dialect_of
 
     dialect = dialect_of(separator, encoding, decimal, date_format)
     check_place(out)
     with terminal.progress("Reading the table"):
-        proposed, notes = draft(data, target, unit, dialect)
+        proposed, notes = propose_schema(data, target, unit, dialect)
     save(proposed, notes, out)
     terminal.say(f"{_task(proposed)}{_ids(proposed)}")
     terminal.say(f"{out}: a draft. Replace what was read from the rows by what is public, then set confirmed = true.")

@@ -36,7 +36,7 @@ HEADER = """\
 """
 
 
-def draft(
+def propose_schema(
     data: Any, target: str | None = None, unit: str | None = None, dialect: Dialect | None = None
 ) -> tuple[Schema, dict[str, str]]:
     """Propose a schema from the rows, not confirmed, with a note on each column.
@@ -58,7 +58,7 @@ def draft(
 
     Example:
         >>> from threea import hospital
-        >>> schema, notes = draft(hospital.stays(100), target="died", unit="patient_id")
+        >>> schema, notes = propose_schema(hospital.stays(100), target="died", unit="patient_id")
         >>> schema.confirmed, schema["patient_id"].kind.value, notes["died"]
         (False, 'id', 'Nothing but whether values are missing was read from the rows.')
     """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from threea.anonymize.accountant import Line
 from threea.report import words
-from threea.report.charts import Picture, picture
+from threea.report.charts import ColumnChart, column_chart
 from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
 from threea.table import codec
@@ -60,7 +60,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         certificate: The privacy facts of it.
         sample: Synthetic rows to draw pictures from.
     """
-    target, features = _pictures(release, sample)
+    target, features = _charts(release, sample)
     trees, teachers = _figures(release)
     page = _environment().get_template("page.html.j2")
     return page.render(
@@ -90,13 +90,13 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
     )
 
 
-def _pictures(release: Release, sample: pa.Table) -> tuple[Picture | None, list[Picture]]:
+def _charts(release: Release, sample: pa.Table) -> tuple[ColumnChart | None, list[ColumnChart]]:
     """Draw the target, if any, and the other modelled columns."""
     schema, histograms = release.schema, release.summary.histograms
     chunk = codec.encode(sample, schema)
 
-    def draw(name: str, scale: float | None = None) -> Picture:
-        return picture(schema[name], chunk[name], histograms.get(name), scale=scale)
+    def draw(name: str, scale: float | None = None) -> ColumnChart:
+        return column_chart(schema[name], chunk[name], histograms.get(name), scale=scale)
 
     target = draw(schema.target, scale=1.0) if schema.target else None
     return target, [draw(column.name) for column in schema.features]

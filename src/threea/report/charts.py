@@ -89,7 +89,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ColumnChart:
     """A column, ready to be placed on the page."""
 
     name: str
@@ -102,9 +102,9 @@ class Picture:
     """The picture in words, for those who cannot see it."""
 
 
-def picture(
+def column_chart(
     column: Column, values: NDArray[Any], histogram: Histogram | None, *, scale: float | None = None
-) -> Picture:
+) -> ColumnChart:
     """Draw a column.
 
     Args:
@@ -125,7 +125,7 @@ def picture(
         edges, bars = _merged(column, cells, tallies[first:last])
         chart = _chart(column, cells, edges, bars, whole)
         rows, scale = [*tallies[:first], *tallies[last:]], 1.0
-    return Picture(
+    return ColumnChart(
         name=column.name,
         caption=caption(column),
         chart=chart,
