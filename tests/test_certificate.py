@@ -1,5 +1,6 @@
 """The certificate: what it says, and that its JSON is JSON."""
 
+import dataclasses
 import datetime
 import json
 from typing import Any
@@ -100,3 +101,23 @@ def test_noise_for_tests_leaves_no_guarantee() -> None:
     read = strictly(Independent().run(table, rows=10).certificate().to_json())
     assert (read["guarantee"], read["accounted_epsilon"]) == ("none", "inf")
     assert len(read["assumptions"]) == 1
+
+
+def test_spending_above_the_budget_leaves_no_guarantee() -> None:
+    """The certificate states what happened, not what was planned."""
+    release = threea.synthesize(hospital.stays(200), schema=hospital.schema(), epsilon=1.0, recipe="independent")
+    assert release.certificate().guarantee is Guarantee.PROVEN
+    (line,) = release.spent
+    twice = dataclasses.replace(release, spent=(dataclasses.replace(line, count=2),))
+    read = strictly(twice.certificate().to_json())
+    assert (read["guarantee"], [event["count"] for event in read["events"]]) == ("none", [2])
+    assert read["accounted_epsilon"] > 1.0
+
+
+def test_events_that_were_planned_and_not_charged_are_not_stated() -> None:
+    table = hospital.stays(200).select(["age", "creatinine"])
+    release = threea.synthesize(table.to_pandas().astype(str).astype(object), target="age", epsilon=1.0)
+    planned, stated = ([line.name for line in lines] for lines in (release.plan.lines, release.spent))
+    assert "discover categories" in planned
+    assert set(stated) <= set(planned)
+    assert [event["name"] for event in release.certificate().events] == stated
