@@ -116,6 +116,8 @@ def test_all_blocks_are_there(proven: Release) -> None:
         assert column.name in page.text("columns"), column.name
     assert "ab" * 32 in page.text("check")
     assert proven.certificate().schema_sha256 in page.text("check")
+    assert "model.threea" not in page.text("check")
+    assert "ab" * 32 in page_of(proven, model_sha256="ab" * 32).text("check")
     assert f"threea {threea.__version__}" in page.text()
     assert "2030-01-02 03:04:05 UTC" in page.text()
 
