@@ -72,7 +72,7 @@ def test_a_place_that_cannot_be_used_is_refused_before_reading(
     threea: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:
     pq.write_table(hospital.stays(300), tmp_path / "stays.parquet")
-    monkeypatch.setattr(propose_schema, "draft", lambda *_: pytest.fail("the rows were read"))
+    monkeypatch.setattr(propose_schema, "propose_schema", lambda *_: pytest.fail("the rows were read"))
     before = (tmp_path / "stays.parquet").read_bytes()
     assert "out (" in one_line(threea("schema", "stays.parquet", "--target", "died", "--out", out))
     assert (tmp_path / "stays.parquet").read_bytes() == before
