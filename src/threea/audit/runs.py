@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import secrets
 import signal
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -203,10 +204,18 @@ def _deaf_to_interrupts() -> Iterator[None]:
         yield
         return
     usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # A thread of some library may still take the signal, and Python would raise in the middle of starting a process.
+    held: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, lambda number, _: held.append(number)) if main else None
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, usual)
+        if main:
+            signal.signal(signal.SIGINT, handler)
+    if held:
+        raise KeyboardInterrupt
 
 
 @contextmanager
