@@ -114,7 +114,7 @@ class Recipe(ABC):
     def run(
         self,
         table: PrivateTable,
-        rows: int | None = None,
+        rows: int | str | None = None,
         seed: int | None = None,
         plan: Plan | None = None,
         progress: Progress | None = None,
@@ -126,7 +126,8 @@ class Recipe(ABC):
 
         Args:
             table: The private table, whose whole budget is spent.
-            rows: How many synthetic ones; by default the noisy number of private ones.
+            rows: How many synthetic ones, or ``same`` for the noisy number of private ones; by default the latter, and
+                at least 20,000.
             seed: Makes sampling repeatable. Noise cannot be seeded.
             plan: What `plan` returned, if it was looked at first.
             progress: Told which stage begins.
