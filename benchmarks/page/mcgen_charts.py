@@ -19,18 +19,18 @@ from threea.report.charts import round_ticks
 from threea.report.words import number, shown
 
 WIDTH = 880.0
-_LEFT, _RIGHT, _GAP, _PANEL = 46.0, 12.0, 12.0, 150.0
+_LEFT, _RIGHT, _GAP, _PANEL = 60.0, 12.0, 12.0, 150.0
 """Margins, the room between panels, and the height of a panel."""
-_HEAD, _TITLE, _FOOT, _LINE = 30.0, 20.0, 44.0, 22.0
-"""Heights: a figure's title, a panel's, the marks below, a line of the legend."""
-_LETTER = 7.0
+_HEAD, _TITLE, _MARKS, _LINE = 30.0, 20.0, 26.0, 22.0
+"""Heights: a figure's title, a panel's, the marks below it, a line of the legend or of words below a figure."""
+_LETTER, _SMALL_LETTER = 7.0, 6.0
 _LEAST = 0.04
 """The narrowest axis, so that nothing looks far apart that is not."""
 COLOURS = ("#2f74b5", "#a85500", "#2a7f62", "#7a3e9d", "#b0355c", "#5a6570", "#6b7a00", "#0b7f8f", "#c23b22", "#3d3d99")
 SHADES = ("#9dc3e6", "#6aa5d8", "#2f74b5", "#235a8e", "#173f66", "#0b2440")
 """Epsilons, from light to dark."""
 DASHES = {"proven": "", "claimed": "6 3", "none": "2 3"}
-REAL, THEIRS = ("#1b1f24", "2 4"), ("#8a5a00", "8 4")
+REAL, THEIRS = ("#1b1f24", "2 4"), ("#4a4f57", "10 3 2 3")
 """Colour and dashes of the lines of the real rows: measured here, and the paper's."""
 
 Summary = Mapping[str, Any]
@@ -53,6 +53,8 @@ class Panel:
     curves: Sequence[tuple[Style, Mapping[str, Summary]]]
     real: float | None
     theirs: float | None
+    mark: str = ""
+    """Of the guarantee, if the panel is a recipe's."""
 
     def heights(self) -> Iterator[float]:
         """Yield all that the axis must hold."""
@@ -65,10 +67,14 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Rows of panels under a title, which share their axes."""
+    """Rows of panels under a title, which share their axes; what each row is about stands beside it."""
 
     title: str
-    rows: Sequence[Sequence[Panel]]
+    rows: Mapping[str, Sequence[Panel]]
+
+    def panels(self) -> Iterator[Panel]:
+        """Yield them all."""
+        return (panel for row in self.rows.values() for panel in row)
 
 
 def by_k(result: Mapping[str, Any]) -> str | None:
@@ -78,18 +84,19 @@ def by_k(result: Mapping[str, Any]) -> str | None:
     styles = {epsilon: Style(f"ε {epsilon}", SHADES[round(place * step)]) for place, epsilon in enumerate(epsilons)}
     figures = []
     for title, lines in _figures(result, "k"):
-        rows = [
-            [
+        rows = {
+            line["learner"]: [
                 Panel(
-                    f"{line['learner']}, {shown(name, 26)}{_mark(result, name)}",
+                    name,
                     [(styles[epsilon], points) for epsilon, points in by_epsilon.items()],
                     line["real"]["mean"],
                     line["theirs"],
+                    MARKS.get(result["recipes"][name]["guarantee"], ""),
                 )
                 for name, by_epsilon in line["by_k"].items()
             ]
             for line in lines
-        ]
+        }
         figures.append(Figure(title, rows))
     return _drawn(figures, [f"{k:g}" for k in result["ks"]], "k, share of the rows in a cluster", list(styles.values()))
 
@@ -108,7 +115,7 @@ def by_epsilon(result: Mapping[str, Any]) -> str | None:
             )
             for line in lines
         ]
-        figures.append(Figure(title, [panels]))
+        figures.append(Figure(title, {"": panels}))
     return _drawn(figures, [f"{epsilon:g}" for epsilon in result["epsilons"]], "epsilon", list(styles.values()))
 
 
@@ -125,10 +132,6 @@ def recipe_styles(recipes: Mapping[str, Any]) -> dict[str, Style]:
         taken[method, guarantee] = colour
         styles[name] = Style(f"{shown(name, 36)}{MARKS.get(guarantee, '')}", colour, DASHES.get(guarantee, ""))
     return styles
-
-
-def _mark(result: Mapping[str, Any], name: str) -> str:
-    return MARKS.get(result["recipes"][name]["guarantee"], "")
 
 
 def _figures(result: Mapping[str, Any], along: str) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
@@ -166,11 +169,13 @@ class _Axes:
 
 
 def _drawn(figures: Sequence[Figure], values: Sequence[str], label: str, styles: Sequence[Style]) -> str | None:
-    figures = [figure for figure in figures if any(_scored(points) for points in _curves(figure))]
+    figures = [
+        figure for figure in figures if any(_scored(points) for panel in figure.panels() for _, points in panel.curves)
+    ]
     if not figures:
         return None
     values = sorted(values, key=float)
-    theirs = any(panel.theirs is not None for figure in figures for row in figure.rows for panel in row)
+    theirs = any(panel.theirs is not None for figure in figures for panel in figure.panels())
     legend, top = _legend(styles, theirs)
     parts = list(legend)
     for figure in figures:
@@ -185,10 +190,6 @@ def _drawn(figures: Sequence[Figure], values: Sequence[str], label: str, styles:
         f'<rect width="{WIDTH:g}" height="{top:g}" fill="#fff"/>',
     ]
     return "\n".join([*head, *parts, "</svg>"]) + "\n"
-
-
-def _curves(figure: Figure) -> Iterator[Mapping[str, Summary]]:
-    return (points for row in figure.rows for panel in row for _, points in panel.curves)
 
 
 def _legend(styles: Sequence[Style], theirs: bool) -> tuple[list[str], float]:
@@ -206,25 +207,28 @@ def _legend(styles: Sequence[Style], theirs: bool) -> tuple[list[str], float]:
 
 
 def _figure(figure: Figure, values: Sequence[str], label: str, top: float) -> tuple[list[str], float]:
-    heights = [height for row in figure.rows for panel in row for height in panel.heights()]
+    heights = [height for panel in figure.panels() for height in panel.heights()]
     low, high = min(heights), max(heights)
     margin = max(_LEAST - (high - low), 0.0) / 2 + 0.04 * max(high - low, _LEAST)
     parts = []
-    for row in figure.rows:
+    for name, row in figure.rows.items():
         width = (WIDTH - _LEFT - _RIGHT - _GAP * (len(row) - 1)) / len(row)
         axes = _Axes(values, width, low - margin, high + margin)
+        beside = f'transform="translate(14 {top + _TITLE + _PANEL / 2:.1f}) rotate(-90)" text-anchor="middle"'
+        parts += [f"<text {beside}>{escape(name)}</text>"] if name else []
         for place, panel in enumerate(row):
             parts.append(f'<g transform="translate({_LEFT + place * (width + _GAP):.1f} {top + _TITLE:.1f})">')
             parts += _panel(panel, axes, scale=place == 0)
             parts.append("</g>")
-        top += _TITLE + _PANEL + _FOOT
-        middle = (_LEFT + WIDTH - _RIGHT) / 2
-        parts.append(f'<text x="{middle:g}" y="{top - 10:g}" text-anchor="middle">{escape(label)}</text>')
-    return parts, top
+        top += _TITLE + _PANEL + _MARKS
+    middle = (_LEFT + WIDTH - _RIGHT) / 2
+    parts.append(f'<text x="{middle:g}" y="{top + 8:g}" text-anchor="middle">{escape(label)}</text>')
+    return parts, top + _LINE
 
 
 def _panel(panel: Panel, axes: _Axes, *, scale: bool) -> list[str]:
-    parts = [f'<text x="0" y="-7">{escape(panel.title)}</text>']
+    title = f"{shown(panel.title, int(axes.width / _SMALL_LETTER) - 1)}{panel.mark}"
+    parts = [f'<text x="0" y="-7" font-size="11">{escape(title)}</text>']
     for score in round_ticks(axes.low, axes.high, most=5):
         parts.append(f'<path d="M0 {axes.up(score):.1f}h{axes.width:.1f}" stroke="#e6e9ee"/>')
         if scale:

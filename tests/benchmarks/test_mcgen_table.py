@@ -382,9 +382,10 @@ class TestCharts:
             "toy, scenario 1",
             "toy, scenario 2",
         ]
-        panels = [word for word in words if word.startswith("svm, ")]
-        assert panels[:3] == ["svm, mcgen-sized:noise=gaussian", "svm, mcgen-sized†", "svm, mcgen-sized:noise=code‡"]
-        assert len(panels) == 12
+        panels = [word for word in words if word.startswith("mcgen-sized")]
+        assert panels[:3] == ["mcgen-sized:noise=gaussian", "mcgen-sized†", "mcgen-sized:noise=code‡"]
+        assert len(panels) == 36
+        assert [word for word in words if word in module.LEARNERS] == 4 * list(module.LEARNERS)
         assert words[:4] == ["ε 0.1", "ε 1", "real rows", "real rows (theirs)"]
         # A curve for each of two epsilons in each of 36 panels, and two in the legend.
         light, dark = mcgen_charts.SHADES[0], mcgen_charts.SHADES[-1]

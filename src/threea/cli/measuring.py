@@ -172,8 +172,8 @@ def benchmark(
 ) -> None:
     """Measure recipes on public datasets: a table as JSON, Markdown and HTML; or draw the ClustMix paper's figures."""
     if table == "figures":
-        others = {"datasets": datasets, "recipes": recipes, "epsilon": epsilon, "seeds": seeds}
-        _draw_figures(data, out, others | {"ks": ks, "k_epsilons": k_epsilons, "scenarios": scenarios})
+        others = {"datasets": datasets, "recipes": recipes, "epsilon": epsilon, "seeds": seeds, "ks": ks}
+        _draw_figures(data, out, {**others, "k_epsilons": k_epsilons, "scenarios": scenarios})
         return
     command = _from_repository("benchmarks.command")
     with _status(f"Measuring {table}", keep=True) as tell:
