@@ -187,8 +187,8 @@ def _peers(result: dict[str, Any]) -> Page:
         LEGEND,
         f"LightGBM trained on synthetic rows, tested on held-out real ones, at epsilon {result['epsilon']:g} and delta "
         f"one in the number of training rows; {result['seeds']} seeds. The score is its AUC unless the dataset says "
-        "accuracy, which stands beside it. Rows are taken as drawn: a recipe that draws a rare class more often than it "
-        "occurs loses accuracy by that, for the weights in its certificate that undo it are not used here.",
+        "accuracy, which stands beside it. Rows are taken as drawn: a recipe that draws a rare class more often than "
+        "it occurs loses accuracy by that, for the weights in its certificate that undo it are not used here.",
         f"tv1, tv2, tv3: mean total variation distance to the training rows, from 0 to 1, over single columns, pairs "
         f"and triples (all, or a fixed random sample), numbers in {result['marginal_bins']} bins; lower is better. The "
         "line of real has that of the held-out rows, which are fewer: about what sampling alone gives.",

@@ -191,7 +191,12 @@ def test_mean_distance_is_over_the_datasets_that_all_have_scores(tmp_path: Path,
     assert result["mean_distance_to_real"]["theirs"]["ClustMix"] == 0.087
 
 
-def test_a_recipe_becomes_a_column_by_being_registered(tmp_path: Path) -> None:
+def test_a_recipe_becomes_a_column_by_being_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def released(dataset: Dataset, train: pa.Table, recipe: Recipe, **settings: object) -> tuple:
+        return train, {"rows": train.num_rows, "guarantee": str(recipe.guarantee), "accounted_epsilon": 1.0}
+
+    # Which columns there are does not depend on what is in them.
+    monkeypatch.setattr("benchmarks.tables.table1.released", released)
     result = table1(["toy"], None, seeds=1, data=tmp_path)
     assert list(result["recipes"]) == list(recipes.RECIPES)
     assert set(page(result).sections[0].head) >= {"claimed", "broken", "independent"}
