@@ -21,7 +21,17 @@ import threea
 from benchmarks.cells import Cell, CellFile, Key, Progress, shown, summary
 from benchmarks.datasets import Dataset
 from benchmarks.datasets.published import MCGEN_BASELINE
-from benchmarks.measure import about, checked, facts, learner_settings, loaded, released, scored, versions
+from benchmarks.measure import (
+    FittedLearners,
+    about,
+    checked,
+    facts,
+    learner_settings,
+    loaded,
+    released,
+    scored,
+    versions,
+)
 from benchmarks.tables.mcgen_means import ahead, means
 from threea.errors import SettingError
 from threea.framework import Recipe
@@ -198,8 +208,11 @@ def _measure(dataset: Dataset, grid: _Grid, store: CellFile, progress: Progress 
     for seed in range(grid.seeds):
         part = _part(dataset, grid.rows, seed)
         split = part.split(seed, HELD_OUT)
+        # In scenario 1 all learn from the same rows.
+        fitted = FittedLearners()
         for job, name in jobs.items():
-            cell = store.measured(_key(part, job, seed), _work(part, *split, job, seed))
+            kept = fitted if job[2] != 2 else None
+            cell = store.measured(_key(part, job, seed), _work(part, *split, job, seed, kept))
             cells[job].append(cell)
             if progress:
                 where = f"scenario {job[2]}, epsilon {job[1]:g}, " if job[0] else ""
@@ -226,7 +239,9 @@ def _key(part: Dataset, job: _Job, seed: int) -> Key:
     return Key(part.name, recipe.name, seed, settings)
 
 
-def _work(dataset: Dataset, larger: pa.Table, smaller: pa.Table, job: _Job, seed: int) -> Callable[[], Cell]:
+def _work(
+    dataset: Dataset, larger: pa.Table, smaller: pa.Table, job: _Job, seed: int, fitted: FittedLearners | None
+) -> Callable[[], Cell]:
     recipe, epsilon, scenario = job
 
     def work() -> Cell:
@@ -244,7 +259,7 @@ def _work(dataset: Dataset, larger: pa.Table, smaller: pa.Table, job: _Job, seed
                 seed=seed,
             )
             train, test = (larger, synthetic) if scenario == 1 else (synthetic, smaller)
-        scores = scored(dataset, real=larger, train=train, test=test, names=LEARNERS, seed=seed)
+        scores = scored(dataset, real=larger, train=train, test=test, names=LEARNERS, seed=seed, fitted=fitted)
         return made | {name: figures["accuracy"] for name, figures in scores.items()}
 
     return work

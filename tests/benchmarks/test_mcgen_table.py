@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks import datasets
+from benchmarks import datasets, measure
 from benchmarks.command import benchmark, html, markdown, mcgen
 from benchmarks.datasets import Dataset
 from benchmarks.datasets.published import MCGEN_FIGURES, MCGEN_SIZES
@@ -25,6 +25,7 @@ from threea import recipes
 from threea.approximate.histograms import LabelHistograms
 from threea.certificate import Guarantee
 from threea.errors import SettingError
+from threea.evaluate.utility import learners
 from threea.framework import Recipe
 from threea.table.schema import Schema
 
@@ -93,7 +94,7 @@ class Fake:
         made = {"seconds": 1.0, "rows": train.num_rows, "guarantee": str(recipe.guarantee)}
         return train.replace_schema_metadata({"made": "synthetic"}), made
 
-    def score(self, dataset: Dataset, *, real: pa.Table, train: pa.Table, test: pa.Table, names: list, seed: int):
+    def score(self, dataset: Dataset, *, train: pa.Table, test: pa.Table, names: list, seed: int, **_: object) -> dict:
         synthetic = train.schema.metadata or test.schema.metadata
         k, epsilon = self.last
         # Best at k = 0.6; better with epsilon; seeds differ.
@@ -148,7 +149,7 @@ def test_real_releases_are_scored_in_both_scenarios(tmp_path: Path, monkeypatch:
 def test_it_trains_and_tests_on_the_right_rows(tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def scored(dataset: Dataset, *, real: pa.Table, train: pa.Table, test: pa.Table, names: list, seed: int) -> dict:
+    def scored(dataset: Dataset, *, real: pa.Table, train: pa.Table, test: pa.Table, names: list, **_: object) -> dict:
         seen.append((real, train, test))
         return {name: {"accuracy": 1.0} for name in names}
 
@@ -160,6 +161,31 @@ def test_it_trains_and_tests_on_the_right_rows(tmp_path: Path, fake: Fake, monke
     ]
     assert sizes == [(480, False, 120, False), (480, False, 120, True), (480, True, 120, False)]
     assert all(real.num_rows == 480 and not real.schema.metadata for real, _, _ in seen)
+
+
+def test_learners_of_the_same_rows_are_fitted_once_and_score_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = []
+
+    def fit(*arguments: object) -> learners.Fitted:
+        fits.append(arguments[0])
+        return original(*arguments)
+
+    original = learners.fit
+    monkeypatch.setattr(learners, "fit", fit)
+    dataset = toy(Path())
+    train, test = dataset.split(0, 0.5)
+    other = test.slice(0, 100)
+    settings = {"real": train, "train": train, "names": module.LEARNERS, "seed": 0}
+    kept = measure.FittedLearners()
+    found = [measure.scored(dataset, test=one, fitted=kept, **settings) for one in (test, other)]
+    assert fits == list(module.LEARNERS)
+    assert found == [measure.scored(dataset, test=one, **settings) for one in (test, other)]
+    assert found[0] != found[1]
+    # Other rows to learn from, or another seed, are other fits.
+    for changed in ({"train": test}, {"seed": 1}):
+        fits.clear()
+        measure.scored(dataset, test=other, fitted=kept, **settings | changed)
+        assert fits == list(module.LEARNERS)
 
 
 def test_what_is_measured_unasked_is_every_column_that_is_registered(tmp_path: Path, fake: Fake) -> None:
