@@ -478,7 +478,17 @@ def test_help_lists_the_commands_and_their_contract(threea):
     options = {
         "evaluate": ("--train", "--holdout", "--out", "DIR"),
         "audit": ("--epsilon", "--delta", "--trials", "--out", "RECIPE", "caught"),
-        "benchmark": ("--data", "--datasets", "--recipes", "--epsilon", "--seeds", "--out", "TABLE", "THREEA_DATA"),
+        "benchmark": (
+            "--datasets",
+            "--recipes",
+            "--epsilon",
+            "--seeds",
+            "--ks",
+            "--scenarios",
+            "--out",
+            "TABLE",
+            "THREEA_DATA",
+        ),
     }
     for command, words in options.items():
         assert command in out
