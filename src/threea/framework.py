@@ -128,8 +128,7 @@ class Recipe(ABC):
 
         Args:
             table: The private table, whose whole budget is spent.
-            rows: How many synthetic ones, or ``same`` for the noisy number of private ones; by default the latter, and
-                at least 20,000.
+            rows: How many synthetic ones; by default, or if ``same``, by the noisy number of private ones (`drawing`).
             seed: Makes sampling repeatable. Noise cannot be seeded.
             plan: What `plan` returned, if it was looked at first.
             progress: Told which stage begins.
