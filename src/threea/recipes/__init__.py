@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from threea.recipes.gaussians import Gaussians
     from threea.recipes.independent import Independent
     from threea.recipes.labeltree import LabelTree
+    from threea.recipes.privbayes import PrivBayes
 
 _HOMES = {
     "auto": ("threea.recipes.auto", "Auto"),
@@ -27,6 +28,7 @@ _HOMES = {
     "independent": ("threea.recipes.independent", "Independent"),
     "clustmix": ("threea.recipes.clustmix", "ClustMix"),
     "dpmix": ("threea.recipes.dpmix", "DPMix"),
+    "privbayes": ("threea.recipes.privbayes", "PrivBayes"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
 }
@@ -39,6 +41,7 @@ SUMMARIES: Mapping[str, str] = {
     "independent": "each feature drawn given the label; simple, fast, hard to beat at small epsilon",
     "clustmix": "clusters within each class, adapted to the task, and mixtures of the rows around them",
     "dpmix": "noisy means of a few random rows each; for comparison",
+    "privbayes": "a Bayesian network of all columns, chosen privately, with a noisy table for each",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
 }
@@ -92,6 +95,7 @@ __all__ = [
     "Gaussians",
     "Independent",
     "LabelTree",
+    "PrivBayes",
 ]
 
 
