@@ -7,7 +7,8 @@ Reference:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,143 +16,121 @@ from numpy.typing import NDArray
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Event, Gaussian, Pure
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Count, Marginal, Stack
+from threea.anonymize.query import Count, Marginal
 from threea.anonymize.selection import QualityScores
-from threea.approximate.ap_pairs import FINEST, Attribute, Pair, candidates, conditional
-from threea.approximate.bayes_net_model import BayesNetModel, Node, rows_of
-from threea.approximate.denoise import proportions
+from threea.approximate.ap_pairs import FINEST, FINEST_TARGET, Attribute, Pair, candidates
+from threea.approximate.bayes_net_model import BayesNetModel
 from threea.approximate.feature import Feature, fine_cells
-from threea.approximate.label_counts import existing
-from threea.table.cells import Merged
+from threea.approximate.growing_net import GrowingNet
 from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
+Noise = Literal["gaussian", "laplace"]
 
 ONE_WAY, PAIRS, TABLES = "one-way tables", "AP pairs", "tables of AP pairs"
-_ONE_WAY = 0.3
+_ONE_WAY = 0.2
+"""Share of the one-way tables in what the structure leaves. Chosen."""
 _BINS = 64
+"""Of a numeric column's one-way table. Chosen."""
 _MOST_CELLS, _ALL_CELLS = 1 << 13, 1 << 20
-_DRAWS = 1 << 15
-_SEED = 0
-_PENALTY = 0.4
-_ALWAYS = True
-_START = "target"
+"""Of a table, and of all tables together, however many would be useful."""
+_SPREAD = math.sqrt(2 / math.pi)
+"""A normal number is so many standard deviations from its mean, on average."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BayesNet:
-    noise: str = "gaussian"
-    theta: float = 4.0
-    beta: float = 0.15
-    degree: int = 3
+    """A Bayesian network over all columns, grown greedily.
 
-    @property
-    def kind(self) -> type[Event]:
-        return Pure if self.noise == "laplace" else Gaussian
+    Args:
+        noise: ``gaussian``, or ``laplace`` for pure epsilon: every question is then a `Pure` event.
+        theta: A table is useful if its cells hold on average so many times the noise's scale, and as many rows.
+        beta: Share of the budget for choosing the structure.
+        degree: How many parents an attribute has at most.
+    """
+
+    noise: Noise
+    theta: float
+    beta: float
+    degree: int
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
-        pairs = len(schema.modelled) - 1
-        if pairs < 1 or self.degree < 1:
-            return (Step(name=ONE_WAY, weight=1.0, kind=self.kind),)
+        """Count every column; then, for each but the first, choose an AP pair and count its table."""
+        count = len(schema.modelled)
+        kind: type[Event] = Pure if self.noise == "laplace" else Gaussian
+        if count < 2 or self.degree < 1:
+            return (Step(name=ONE_WAY, weight=1.0, kind=kind, count=max(count, 1)),)
+        tables = 1 - self.beta
         return (
-            Step(name=ONE_WAY, weight=(1 - self.beta) * _ONE_WAY, kind=self.kind),
-            Step(name=PAIRS, weight=self.beta, kind=Pure, count=pairs),
-            Step(name=TABLES, weight=(1 - self.beta) * (1 - _ONE_WAY), kind=self.kind, count=pairs),
+            Step(name=ONE_WAY, weight=tables * _ONE_WAY, kind=kind, count=count),
+            Step(name=PAIRS, weight=self.beta, kind=Pure, count=count - 1),
+            Step(name=TABLES, weight=tables * (1 - _ONE_WAY), kind=kind, count=count - 1),
         )
 
     def fit(self, table: PrivateTable, plan: Plan) -> BayesNetModel:
-        schema = table.schema
-        cells = tuple(fine_cells(column, _BINS) for column in schema.modelled)
-        answer = table.measure(Stack(tuple(Marginal((c,)) for c in cells)), plan[ONE_WAY])
-        precision = 1 / np.array([c.size for c in cells])
-        rows = float(precision @ [part.value.sum() for part in answer.parts] / precision.sum())
-        noise = {ONE_WAY: answer.stddev}
-        features = [
-            Feature.of(c, part.value[None, :], np.array([max(rows, 0.0)]), answer.stddev)
-            for c, part in zip(cells, answer.parts, strict=True)
-        ]
-        order = [c.column for c in cells]
-        root = order.index(schema.target) if schema.target and _START == "target" else 0
-        target = order.index(schema.target) if schema.target else None
-        count_stddev = answer.stddev / math.sqrt(precision.sum())
+        """Count the columns one by one, then grow the network."""
+        columns = table.schema.modelled
+        cells = [fine_cells(column, _BINS) for column in columns]
+        counts = [table.measure(Marginal((each,)), plan[ONE_WAY]).value for each in cells]
+        stddev = table.stddev(Count(), plan[ONE_WAY])
+        # Every table tells the number of rows; wider ones with more noise.
+        precision = 1 / np.array([each.size for each in cells])
+        rows = float(precision @ [each.sum() for each in counts] / precision.sum())
+        pairs = zip(cells, counts, strict=True)
+        features = [Feature.of(each, row[None, :], np.array([max(rows, 0.0)]), stddev) for each, row in pairs]
+        names = [column.name for column in columns]
+        target = names.index(table.schema.target) if table.schema.target else None
+        net = GrowingNet(features, max(rows, 0.0))
+        # The target is a parent of all others where it fits: learners are for it. Without one, any column may be first.
+        net.add_first(target or 0, existing_only=target is not None)
+        noise = {ONE_WAY: stddev}
         if len(features) > 1 and self.degree > 0:
-            noise[TABLES] = table.stddev(Count(), plan[TABLES])
-        network = _Network(features, max(rows, 0.0))
-        network.add_root(root)
-        if len(features) > 1 and self.degree > 0:
-            scale = noise[TABLES] / (math.sqrt(2) if self.noise == "laplace" else 1.0)
-            useful = min(rows / (self.theta * max(scale, 1.0)), _MOST_CELLS, _ALL_CELLS / len(features))
-            least = 2 * noise[TABLES] / max(rows, 1.0)
-            attributes = [Attribute.of(f, 64 if i == target else FINEST, least) for i, f in enumerate(features)]
-            while len(network.added) < len(features):
-                pairs = candidates(attributes, network.added, useful, self.degree, target if _ALWAYS else None)
-                if pairs:
-                    pair = _chosen(network, pairs, table, plan, noise[TABLES])
-                    network.add(pair, table.measure(Marginal(pair.cells), plan[TABLES]).value, noise[TABLES])
-                else:
-                    network.add_alone(table, plan)
+            noise |= {TABLES: table.stddev(Count(), plan[TABLES])}
+            self._grow(net, target, table, plan)
         else:
-            for i in range(len(features)):
-                if i not in network.added:
-                    network.add_root(i)
-        return BayesNetModel(tuple(network.nodes), rows, count_stddev, noise)
+            for place in net.left:
+                net.add_alone(place, features[place])
+        return BayesNetModel(tuple(net.nodes), rows, stddev / math.sqrt(precision.sum()), noise)
+
+    def useful(self, rows: float, stddev: float, columns: int) -> float:
+        """Return how many cells a table may have: theta-usefulness.
+
+        The noise's scale is its standard deviation; of Laplace noise the paper's, smaller by the square root of 2.
+        Cells hold theta rows on average, too: fewer say little, however small the noise.
+        """
+        scale = stddev / math.sqrt(2) if self.noise == "laplace" else stddev
+        return min(rows / (self.theta * max(scale, 1.0)), _MOST_CELLS, _ALL_CELLS / columns)
+
+    def _grow(self, net: GrowingNet, target: int | None, table: PrivateTable, plan: Plan) -> None:
+        stddev = table.stddev(Count(), plan[TABLES])
+        useful = self.useful(net.rows, stddev, len(net.features))
+        least = 2 * stddev / max(net.rows, 1.0)
+        attributes = [
+            Attribute.of(feature, FINEST_TARGET if place == target else FINEST, least)
+            for place, feature in enumerate(net.features)
+        ]
+        while net.left:
+            pairs = candidates(attributes, net.added, useful, self.degree, target)
+            if pairs:
+                pair = _chosen(net, pairs, table, plan)
+                net.add(pair, table.measure(Marginal(pair.cells), plan[TABLES]))
+            else:
+                net.add_alone(net.left[0], _seen_again(net, net.left[0], table, plan))
 
 
-@dataclass(slots=True)
-class _Network:
-    features: list[Feature]
-    rows: float
-    added: list[int] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    codes: dict[int, Whole] = field(default_factory=dict)
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(_SEED))
-    known: dict = field(default_factory=dict)
-
-    def add_root(self, index: int) -> None:
-        feature = self.features[index]
-        given = proportions(existing(feature.cells, feature.counts[0], feature.stddev))
-        feature = replace(feature, given=given[None, :]) if not self.nodes else feature
-        self._add(index, Node(feature, (), (), feature.coarse, 0.0))
-
-    def add_alone(self, table, plan):
-        index = next(i for i in range(len(self.features)) if i not in self.added)
-        f = self.features[index]
-        for line in (PAIRS, TABLES):
-            answer = table.measure(Marginal((f.cells,)), plan[line])
-            f = f.seen_again(answer.value[None, :], np.array([self.rows]), answer.stddev)
-        self.features[index] = f
-        self._add(index, Node(f, (), (), f.coarse, 0.0))
-
-    def add(self, pair, counts, stddev):
-        feature = replace(self.features[pair.child], merged=pair.own)
-        parents = self.distribution(pair.parents, pair.levels)
-        own = feature.coarse[0]
-        given = conditional(counts, parents, own, stddev)
-        gap = self.rows * float(np.abs(parents[:, None] * (given - own)).sum())
-        self._add(pair.child, Node(feature, tuple(self.added.index(p) for p in pair.parents), pair.levels, given, gap))
-
-    def _add(self, index, node):
-        codes = [self.codes[i] for i in self.added]
-        fine, _ = node.draw(node.row(codes, _DRAWS), self.rng)
-        self.codes[index] = fine
-        self.added.append(index)
-        self.nodes.append(node)
-
-    def distribution(self, parents, levels):
-        key = (parents, tuple(l.size for l in levels))
-        if key not in self.known:
-            row = rows_of(levels, [self.codes[p] for p in parents], _DRAWS)
-            self.known[key] = np.bincount(row, minlength=math.prod(l.size for l in levels)) / _DRAWS
-        return self.known[key]
-
-    def expected(self, pair):
-        own = replace(self.features[pair.child], merged=pair.own).coarse[0]
-        return self.rows * np.outer(self.distribution(pair.parents, pair.levels), own)
-
-
-def _chosen(network, pairs, table, plan, stddev):
-    marginals = tuple(Marginal(pair.cells) for pair in pairs)
-    penalties = tuple(_PENALTY * stddev * marginal.size for marginal in marginals)
-    scores = QualityScores(marginals, tuple(network.expected(pair) for pair in pairs), penalties)
+def _chosen(net: GrowingNet, pairs: list[Pair], table: PrivateTable, plan: Plan) -> Pair:
+    """Choose the pair of the largest R, less what noise and chance alone would make of it."""
+    stddev = table.stddev(Count(), plan[TABLES])
+    expected = tuple(net.expected(pair) for pair in pairs)
+    penalties = tuple(_SPREAD * (stddev * counts.size + float(np.sqrt(counts).sum())) for counts in expected)
+    scores = QualityScores(tuple(Marginal(pair.cells) for pair in pairs), expected, penalties)
     return pairs[table.select(scores, plan[PAIRS])]
+
+
+def _seen_again(net: GrowingNet, place: int, table: PrivateTable, plan: Plan) -> Feature:
+    """Spend what an AP pair would have cost on two more counts of an attribute that no parents are useful for."""
+    feature = net.features[place]
+    for line in (PAIRS, TABLES):
+        answer = table.measure(Marginal((feature.cells,)), plan[line])
+        feature = feature.seen_again(answer.value[None, :], np.array([net.rows]), answer.stddev)
+    return feature

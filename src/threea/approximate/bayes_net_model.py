@@ -19,8 +19,8 @@ from threea.table.schema import Chunk
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-_POOL = 8
-"""Rows drawn for each one wanted where conditions are on more than the first column. Chosen."""
+_POOL, _FEWEST = 8, 4096
+"""Rows drawn for each one wanted where conditions are on more than the first column, and at least. Chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,7 @@ class BayesNetModel:
             private_rows=max(round(self.count), 0),
             private_rows_stddev=self.count_stddev,
             histograms={
-                node.feature.cells.column: Histogram(
-                    node.feature.cells, node.feature.counts[0], node.feature.stddev
-                )
+                node.feature.cells.column: Histogram(node.feature.cells, node.feature.counts[0], node.feature.stddev)
                 for node in self.nodes
             },
             noise=self.noise,
@@ -105,11 +103,12 @@ class BayesNetModel:
             SettingError: Nothing fits.
         """
         first = self.nodes[0].feature.cells.column
-        pool = rows if not given or set(given) == {first} else max(_POOL * rows, _POOL)
-        codes, weights = self._codes(pool, rng, given or {})
-        if given and not weights.any():
-            raise nothing_fits(given)
-        if pool != rows and given:
+        if not given or set(given) == {first}:
+            codes, weights = self._codes(rows, rng, given or {})
+            if given and rows and not weights.any():
+                raise nothing_fits(given)
+        else:
+            codes, weights = self._codes(max(_POOL * rows, _FEWEST), rng, given)
             chosen = resampled(weights, rows, rng, given)
             codes = [code[chosen] for code in codes]
         chunk: Chunk = {}
