@@ -25,7 +25,8 @@ _TO_BE_FOUND = 20
 _BINS = {"independent": 32, "gaussians": 16}
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
 _NUMERIC_CLASSES = 12
-"""As the recipes, `label_tree` and `label_counts` have them by default."""
+_NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
+"""As the recipes, `label_tree`, `label_counts`, `bayes_net` and `ap_pairs` have them by default."""
 
 SECONDS: Mapping[str, Mapping[str, float]] = {
     "independent": {"start": 1.47, "features": 0.0, "cells": 1.8e-05, "data": 6.86e-08},
@@ -39,6 +40,7 @@ SECONDS: Mapping[str, Mapping[str, float]] = {
     },
     "gaussians": {"start": 1.71, "cells": 1.89e-05, "products": 5.98e-07, "data": 1.49e-07},
     "clustmix": {"start": 3.48, "features": 0.0177, "cells": 1.8e-05, "data": 3.37e-07},
+    "privbayes": {"start": 1.46, "cells": 1.65e-04, "pairs": 4.52e-04, "data": 8.9e-10},
 }
 """Of processor time, for a unit of each term: benchmarks/results/times.json."""
 BYTES: Mapping[str, Mapping[str, float]] = {
@@ -46,6 +48,7 @@ BYTES: Mapping[str, Mapping[str, float]] = {
     "labeltree": {"start": 2.88e08, "cells": 0.0, "drawing": 16, "pairs": 161, "choices": 43.4},
     "gaussians": {"start": 2.22e08, "cells": 0.0, "products": 3.61e03},
     "clustmix": {"start": 2.64e08, "features": 1.33e06, "cells": 0.0},
+    "privbayes": {"start": 2.09e08, "cells": 2.25e03, "pairs": 438.0},
 }
 """At the peak, for a unit of each term: benchmarks/results/times.json."""
 
@@ -106,6 +109,8 @@ def cost_of(recipe: str, schema: Schema, data: Any = None) -> Cost | None:
 
 def terms(recipe: str, schema: Schema) -> dict[str, float]:
     """Return how much there is of each term of a recipe's work."""
+    if recipe == "privbayes":
+        return _network_terms(schema)
     bins = _BINS.get(recipe, _FINE_BINS)
     classes, features = _classes(schema, bins), len(schema.features)
     cells = sum(_cells(column, bins) for column in schema.features)
@@ -131,9 +136,26 @@ def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:
     }
 
 
+def _network_terms(schema: Schema) -> dict[str, float]:
+    """Return what a network does: it counts columns, and compares AP pairs, whose tables are bounded."""
+    cells = sum(_cells(column, _NET_BINS) for column in schema.modelled)
+    return {"start": 1, "cells": cells, "pairs": sum(_compared(len(schema.modelled)))}
+
+
+def _compared(columns: int) -> list[int]:
+    """Return how many AP pairs there are in each step, at most: the target is a parent, and up to two more are."""
+    return [
+        min((columns - added) * sum(math.comb(added - 1, more) for more in range(_NET_DEGREE)), _NET_PAIRS)
+        for added in range(1, columns)
+    ]
+
+
 def passes(recipe: str, schema: Schema) -> int:
-    """Return how often, in effect, a recipe goes through a table's bytes: a tree looks at every pair of columns."""
-    return max(len(schema.features), 1) if recipe == "labeltree" else 1
+    """Return how often, in effect, a recipe reads a table's bytes: trees and networks look at pairs of columns."""
+    columns = max(len(schema.features), 1)
+    if recipe == "privbayes":
+        return max(sum(_compared(columns + 1)) // columns, 1)
+    return columns if recipe == "labeltree" else 1
 
 
 def _classes(schema: Schema, bins: int) -> int:

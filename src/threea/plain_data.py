@@ -33,6 +33,7 @@ _HOMES = {
     "threea.table.dialect": ("Dialect",),
     "threea.table.cells": ("Bins", "Categories", "Merged"),
     "threea.table.schema": ("Column", "Kind", "Origin", "Schema"),
+    "threea.approximate.bayes_net_model": ("BayesNetModel", "Node"),
     "threea.approximate.column_shape": ("ColumnShape",),
     "threea.approximate.coordinates": ("Coordinates",),
     "threea.approximate.feature": ("Feature",),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from threea.recipes.gaussians import Gaussians
     from threea.recipes.independent import Independent
     from threea.recipes.labeltree import LabelTree
+    from threea.recipes.privbayes import PrivBayes
 
 _HOMES = {
     "auto": ("threea.recipes.auto", "Auto"),
@@ -29,6 +30,7 @@ _HOMES = {
     "independent": ("threea.recipes.independent", "Independent"),
     "clustmix": ("threea.recipes.clustmix", "ClustMix"),
     "dpmix": ("threea.recipes.dpmix", "DPMix"),
+    "privbayes": ("threea.recipes.privbayes", "PrivBayes"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
     "mcgen-published": ("threea.published.mcgen", "MCGenPublished"),
@@ -43,6 +45,7 @@ SUMMARIES: Mapping[str, str] = {
     "independent": "each feature drawn given the label; simple, fast, hard to beat at small epsilon",
     "clustmix": "clusters within each class, adapted to the task, and mixtures of the rows around them",
     "dpmix": "noisy means of a few random rows each; for comparison",
+    "privbayes": "a Bayesian network of all columns, chosen privately, with a noisy table for each",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
     "mcgen-published": "mcgen as in its paper, or with the noise of its code, without a proof",
@@ -99,6 +102,7 @@ __all__ = [
     "Independent",
     "LabelTree",
     "MCGenPublished",
+    "PrivBayes",
     "RonGaussPublished",
 ]
 
