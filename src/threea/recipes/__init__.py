@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from threea.recipes.gaussians import Gaussians
     from threea.recipes.independent import Independent
     from threea.recipes.labeltree import LabelTree
+    from threea.recipes.mcgen import McGen
+    from threea.recipes.noifs import NoIfs
 
 _HOMES = {
     "auto": ("threea.recipes.auto", "Auto"),
@@ -27,6 +29,8 @@ _HOMES = {
     "independent": ("threea.recipes.independent", "Independent"),
     "clustmix": ("threea.recipes.clustmix", "ClustMix"),
     "dpmix": ("threea.recipes.dpmix", "DPMix"),
+    "mcgen": ("threea.recipes.mcgen", "McGen"),
+    "noifs": ("threea.recipes.noifs", "NoIfs"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
 }
@@ -39,6 +43,8 @@ SUMMARIES: Mapping[str, str] = {
     "independent": "each feature drawn given the label; simple, fast, hard to beat at small epsilon",
     "clustmix": "clusters within each class, adapted to the task, and mixtures of the rows around them",
     "dpmix": "noisy means of a few random rows each; for comparison",
+    "mcgen": "feature sets, clusters of the rows in each, and a noisy Gaussian in each cluster",
+    "noifs": "mcgen without feature sets: clusters of the rows in all features",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
 }
@@ -92,6 +98,8 @@ __all__ = [
     "Gaussians",
     "Independent",
     "LabelTree",
+    "McGen",
+    "NoIfs",
 ]
 
 
