@@ -46,9 +46,7 @@ def fitted(
         moments.products * stretch / rows[:, None, None],
     )
     blur = math.sqrt(stretch) * moments.stddevs[1] / rows, stretch * moments.stddevs[2] / rows
-    # Clusters whose histograms are the same: those of a class, or all.
-    alike = classes if base.stddev == base.noise[HISTOGRAMS] else np.zeros_like(classes)
-    shares = bent(columns, classes, alike, rows, (means, np.diagonal(products, axis1=1, axis2=2)), blur)
+    shares = bent(columns, classes, alike(base, classes), rows, (means, np.diagonal(products, axis1=1, axis2=2)), blur)
     slopes = slopes_of(columns, shares)
     apart = products - means[:, :, None] * means[:, None, :]
     factors, alone = _correlations(apart / (slopes[:, :, None] * slopes[:, None, :]), blur[1], slopes, rows)
@@ -64,10 +62,15 @@ def cluster_sizes(base: TreeModel, classes: Whole, counts: Floats) -> Floats:
     return sizes
 
 
+def alike(base: TreeModel, classes: Whole) -> Whole:
+    """Return the same number for clusters that have the same histograms: those of a class, or all."""
+    return classes if base.stddev == base.noise[HISTOGRAMS] else np.zeros_like(classes)
+
+
 def bent(
     columns: Sequence[ScoredColumn],
     classes: Whole,
-    alike: Whole,
+    same: Whole,
     rows: Floats,
     moments: tuple[Floats, Floats],
     blur: tuple[Floats, Floats],
@@ -77,14 +80,14 @@ def bent(
     Args:
         columns: How features are scored.
         classes: The class of each cluster.
-        alike: Clusters of the same number here have the same histograms; alone with its own, one is not tilted.
+        same: Clusters of the same number here have the same histograms; alone with its own, one is not tilted.
         rows: In each cluster.
         moments: Means of scores and of their squares.
         blur: The noise on a mean and on a product beside the diagonal, in each cluster.
     """
     off = [moment.copy() for moment in moments]
-    for code in np.unique(alike):
-        own = alike == code
+    for code in np.unique(same):
+        own = same == code
         for moment in off:
             moment[own] -= rows[own] @ moment[own] / rows[own].sum()
     shares = []

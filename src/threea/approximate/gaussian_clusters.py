@@ -24,6 +24,8 @@ from threea.table.schema import Chunk
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
+LOOSE = 0.02
+"""Share of a feature's variance that no other tells. Chosen: small enough to change nothing that can be seen."""
 _POOL, _FEWEST = 4, 4096
 """Under conditions on several columns of a set, so many rows are drawn for each one wanted, and at least so many in
 all, and chosen among by their weights. Chosen."""
@@ -227,8 +229,4 @@ def correlated(matrix: Floats) -> tuple[Floats, Floats]:
     values, vectors = np.linalg.eigh(full)
     factors = vectors * np.sqrt(np.maximum(values, 0.0))
     lengths = np.maximum(np.sqrt((factors**2).sum(axis=1, keepdims=True)), 1e-9)
-    return factors / lengths * math.sqrt(1 - _LOOSE), np.full(len(full), math.sqrt(_LOOSE))
-
-
-_LOOSE = 0.02
-"""Share of a feature's variance that no other tells. Chosen: small enough to change nothing that can be seen."""
+    return factors / lengths * math.sqrt(1 - LOOSE), np.full(len(full), math.sqrt(LOOSE))

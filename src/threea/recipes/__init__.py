@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from threea.recipes.labeltree import LabelTree
     from threea.recipes.mcgen import McGen
     from threea.recipes.noifs import NoIfs
+    from threea.recipes.rongauss import RonGauss
 
 _HOMES = {
     "auto": ("threea.recipes.auto", "Auto"),
@@ -31,6 +32,7 @@ _HOMES = {
     "dpmix": ("threea.recipes.dpmix", "DPMix"),
     "mcgen": ("threea.recipes.mcgen", "McGen"),
     "noifs": ("threea.recipes.noifs", "NoIfs"),
+    "rongauss": ("threea.recipes.rongauss", "RonGauss"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
 }
@@ -45,6 +47,7 @@ SUMMARIES: Mapping[str, str] = {
     "dpmix": "noisy means of a few random rows each; for comparison",
     "mcgen": "feature sets, clusters of the rows in each, and a noisy Gaussian in each cluster",
     "noifs": "mcgen without feature sets: clusters of the rows in all features",
+    "rongauss": "rows on the unit sphere, projected at random, and a noisy Gaussian per class",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
 }
@@ -100,6 +103,7 @@ __all__ = [
     "LabelTree",
     "McGen",
     "NoIfs",
+    "RonGauss",
 ]
 
 
