@@ -20,12 +20,18 @@ Floats = NDArray[np.float64]
 
 HISTOGRAMS = "histograms given the label"
 """The plan's line that pays for them; that for the rows per class is `label_counts.CLASSES`."""
-_CLASS_STANDS_OUT = 24.0
+CLASS_STANDS_OUT = 24.0
 """Histograms are by class if a class has as many rows as this many standard deviations of their noise. Chosen."""
 
 
-def class_histograms(table: PrivateTable, plan: Plan) -> TreeModel:
-    """Count the rows per class and each column by class: a tree without edges."""
+def class_histograms(table: PrivateTable, plan: Plan, stands_out: float = CLASS_STANDS_OUT) -> TreeModel:
+    """Count the rows per class and each column by class: a tree without edges.
+
+    Args:
+        table: Whom to ask.
+        plan: What pays.
+        stands_out: Histograms are by class if a class has as many rows as this many standard deviations of their noise.
+    """
     label, spread, counted = counted_label(table, plan)
     counted_noise = counted_stddev(table, plan)
     schema = table.schema
@@ -35,7 +41,7 @@ def class_histograms(table: PrivateTable, plan: Plan) -> TreeModel:
     stddev = table.stddev(asked, plan[HISTOGRAMS])
     rows = max(float(counted.sum()), 1.0)
     # Of many columns a class's own histograms would be noise alone; the clusters' sums will tell the classes apart.
-    apart = rows / len(counted) > _CLASS_STANDS_OUT * stddev
+    apart = rows / len(counted) > stands_out * stddev
     given = (label,) if label and apart else ()
     cells = tuple(fine_cells(column, int(np.clip(rows / (10 * stddev), 8, 256))) for column in schema.features)
     answer = table.measure(Stack(tuple(Marginal((*given, column)) for column in cells)), plan[HISTOGRAMS])

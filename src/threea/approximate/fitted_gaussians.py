@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from threea.anonymize.cluster_moments import NoisyMoments
 from threea.approximate.class_histograms import HISTOGRAMS
 from threea.approximate.coordinates import tilted
-from threea.approximate.covariance_denoising import spiked
+from threea.approximate.covariance_denoising import shrunk_means, spiked
 from threea.approximate.denoise import proportions
 from threea.approximate.gaussian_clusters import FeatureSet, correlated
 from threea.approximate.scored_columns import ScoredColumn, normal_parts
@@ -46,6 +46,10 @@ def fitted(
         moments.products * stretch / rows[:, None, None],
     )
     blur = math.sqrt(stretch) * moments.stddevs[1] / rows, stretch * moments.stddevs[2] / rows
+    pooled = np.einsum("k,kij->ij", rows / rows.sum(), products)
+    common = spiked(pooled, float(rows @ blur[1]) / float(rows.sum()) / math.sqrt(len(rows)))
+    means = shrunk_means(means, blur[0], rows, common)
+    blur = np.zeros(len(rows)), blur[1]
     shares = bent(columns, classes, alike(base, classes), rows, (means, np.diagonal(products, axis1=1, axis2=2)), blur)
     slopes = slopes_of(columns, shares)
     apart = products - means[:, :, None] * means[:, None, :]

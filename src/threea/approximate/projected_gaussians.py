@@ -25,7 +25,7 @@ from threea.approximate.covariance_denoising import covariances, second_moment, 
 from threea.approximate.fitted_gaussians import alike, bent, slopes_of
 from threea.approximate.gaussian_clusters import LOOSE, FeatureSet, GaussianClusters
 from threea.approximate.label_counts import CLASSES
-from threea.approximate.multilevel import KINDS, MOMENTS, MOST_NUMBERS
+from threea.approximate.multilevel import KINDS, MOMENTS, MOST_NUMBERS, STANDS_OUT
 from threea.approximate.scored_columns import ScoredColumn, scored, tables
 from threea.approximate.tree_model import TreeModel
 from threea.errors import SettingError
@@ -34,8 +34,9 @@ from threea.table.schema import Schema
 Floats = NDArray[np.float64]
 
 SHARES = {CLASSES: 0.02, HISTOGRAMS: 0.3, MOMENTS: 0.68}
+"""Of the budget. Chosen."""
 WEIGHTS = (0.2, 0.8, 1.0)
-"""Of the count, the sums and the products."""
+"""Of the count, the sums and the products. Chosen."""
 _LONG = 1.1
 """Projected rows are shortened that are longer than this many times what is usual. Chosen."""
 
@@ -53,7 +54,7 @@ class ProjectedGaussians:
         SettingError: A setting is outside its bounds.
     """
 
-    dimensions: int = 64
+    dimensions: int = 256
     seed: int = 0
     noise: str = "gaussian"
 
@@ -76,7 +77,7 @@ class ProjectedGaussians:
 
     def fit(self, table: PrivateTable, plan: Plan) -> GaussianClusters:
         """Score and centre the columns by their histograms, project, and ask for the moments of every class."""
-        base = replace(class_histograms(table, plan), most=math.inf)
+        base = replace(class_histograms(table, plan, STANDS_OUT), most=math.inf)
         if not base.features:
             return GaussianClusters(base, (), (), base.noise)
         columns, norm = scored(base, table.schema), Norm.L1 if self.noise == "laplace" else Norm.L2

@@ -116,7 +116,7 @@ def _places(feature: Feature, weights: Floats, kind: Kind) -> Floats:
         edges = np.array(cells.edges)
         middles = np.concatenate([cells.special, (edges[:-1] + edges[1:]) / 2])
         return np.append(middles, np.full(int(cells.missing), np.nan))
-    if len(weights) < 2 or kind is Kind.ORDINAL:
+    if kind is Kind.ORDINAL or not np.ptp(feature.given, axis=0).any():
         return np.arange(cells.size, dtype=np.float64)
     # The first axis of correspondence analysis: the order that tells the classes apart best.
     overall = np.maximum(weights @ feature.given, 1e-9)

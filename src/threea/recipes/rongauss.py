@@ -15,7 +15,7 @@ class RonGauss(Recipe):
 
     name: ClassVar[str] = "rongauss"
     summary: ClassVar[str] = "rows on the unit sphere, projected at random, and a noisy Gaussian per class"
-    dimensions: int = 64
+    dimensions: int = 256
     seed: int = 0
     noise: str = "gaussian"
 
