@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize.open_table import open_table
-from threea.approximate.label_counts import CLASSES
 from threea.approximate.class_histograms import HISTOGRAMS
+from threea.approximate.label_counts import CLASSES
 from threea.approximate.mixture import CLUSTERS, MIXTURES
 from threea.budget import Budget
 from threea.certificate import Guarantee

@@ -102,8 +102,9 @@ class MultiLevel:
         asking = _Asking(table, plan, base, scored(base, table.schema), Norm.L1 if self.noise == "laplace" else Norm.L2)
         every = tuple(range(len(base.features)))
         sets: Sets = feature_sets(asking.correlations()) if self._finds_sets(len(every)) else (every,)
-        sets = pieces(sets, max(2 * MOST_NUMBERS // (len(base.sizes) * len(every)), 1))
         classes = asking.clusters(self.k) if self.k < 1 else np.arange(len(base.sizes))
+        # Classes that were found on the way may be many: products of all clusters together stay below the limit.
+        sets = pieces(sets, max(2 * MOST_NUMBERS // (len(classes) * len(every)), 1))
         centroids = asking.start(sets, classes)
         for _ in range(self.iterations if self.k < 1 else 0):
             centroids = asking.moved(sets, classes, centroids)
