@@ -97,10 +97,9 @@ def bent(
     shares = []
     for place, column in enumerate(columns):
         given = column.feature.given[classes]
-        furthest = max(float(np.abs(column.points).max()), 1e-3)
-        inside = np.column_stack([column.points, column.points**2]) / [furthest, furthest**2]
-        wanted = given @ inside + np.column_stack([moment[:, place] for moment in off]) / [furthest, furthest**2]
-        noise = np.column_stack([blur[0], math.sqrt(2) * blur[1]]) / [furthest, furthest**2]
+        inside = np.column_stack([column.points, column.points**2])
+        wanted = given @ inside + np.column_stack([moment[:, place] for moment in off])
+        noise = np.column_stack([blur[0], math.sqrt(2) * blur[1]])
         shares.append(tilted(given, inside, wanted, noise))
     return tuple(shares)
 

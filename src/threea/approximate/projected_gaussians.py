@@ -101,7 +101,9 @@ def directions(width: int, count: int, seed: int) -> NDArray[np.int64]:
 def _query(base: TreeModel, columns: tuple[ScoredColumn, ...], basis: NDArray[np.int64], norm: Norm) -> ClusterMoments:
     """Return the moments by class; a class is a cluster, wherever its rows lie."""
     width, kept = basis.shape
+    # Directions of a sphere are nearly normal numbers; in L1 a unit vector is at most sqrt(p) long.
     usual = math.sqrt(kept / width) if norm is Norm.L2 else kept * math.sqrt(2 / (math.pi * width))
+    most = 1.0 if norm is Norm.L2 else math.sqrt(kept)
     nowhere = Scores((columns[0].feature.cells,), (np.zeros((len(columns[0].scores), 1), np.int64),))
     classes = len(base.sizes)
     return ClusterMoments(
@@ -109,7 +111,7 @@ def _query(base: TreeModel, columns: tuple[ScoredColumn, ...], basis: NDArray[np
         centroids=np.zeros((classes, 1), np.int64),
         classes=tuple(range(classes)),
         summed=Projection(tables(columns), basis),
-        radius=min(_LONG * usual, 1.0),
+        radius=min(_LONG * usual, most),
         weights=WEIGHTS,
         by=base.label,
     )
