@@ -22,6 +22,7 @@ KINDS = {
     "histograms": ("independent", "no target", 10.0, {"bins": 4}),
     "gaussians": ("gaussians", "plain", 10.0, {"bins": 4}),
     "mixture": ("clustmix", "plain", 5.0, {}),
+    "gaussian_clusters": ("mcgen", "plain", 10.0, {"k": 0.2}),
     "points": ("dpmix", "plain", 10.0, {"points": 4}),
     "published": ("dpmix-published", "plain", 10.0, {"points": 4}),
 }

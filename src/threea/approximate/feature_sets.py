@@ -46,7 +46,7 @@ def davies_bouldin(distances: Floats, labels: NDArray[np.int64]) -> float:
     Example:
         >>> near, far = 0.1, 0.8
         >>> distances = np.array([[0, near, far, far], [near, 0, far, far], [far, far, 0, near], [far, far, near, 0]])
-        >>> davies_bouldin(distances, np.array([1, 1, 2, 2])).round(3)
+        >>> round(davies_bouldin(distances, np.array([1, 1, 2, 2])), 3)
         0.125
     """
     names = np.unique(labels)
