@@ -26,7 +26,8 @@ _BINS = {"independent": 32, "gaussians": 16}
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
 _NUMERIC_CLASSES = 12
 _NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
-"""As the recipes, `label_tree`, `label_counts`, `bayes_net` and `ap_pairs` have them by default."""
+_DIRECTIONS, _MOST_PRODUCTS = 256, 1 << 20
+"""As the recipes, `label_tree`, `label_counts`, `bayes_net`, `ap_pairs` and `multilevel` have them by default."""
 
 SECONDS: Mapping[str, Mapping[str, float]] = {
     "independent": {"start": 1.47, "features": 0.0, "cells": 1.8e-05, "data": 6.86e-08},
@@ -120,7 +121,12 @@ def terms(recipe: str, schema: Schema) -> dict[str, float]:
         numbers = sum(column.kind.numeric for column in schema.features)
         products = min(numbers, 160)
         return {"start": 1, "cells": classes * cells, "products": classes * products**2}
-    return {"start": 1, "features": features, "cells": classes * cells}
+    units: dict[str, float] = {"start": 1, "features": features, "cells": classes * cells}
+    if recipe in ("mcgen", "noifs", "rongauss"):
+        # Products of pairs of columns: of all rows once, and of every class, as far as there is room for them.
+        width = min(features, _DIRECTIONS) if recipe == "rongauss" else features
+        units["products"] = width**2 / 2 + min(classes * width**2 / 2, _MOST_PRODUCTS)
+    return units
 
 
 def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:

@@ -37,6 +37,7 @@ _HOMES = {
     "threea.approximate.column_shape": ("ColumnShape",),
     "threea.approximate.coordinates": ("Coordinates",),
     "threea.approximate.feature": ("Feature",),
+    "threea.approximate.gaussian_clusters": ("FeatureSet", "GaussianClusters"),
     "threea.approximate.gaussians": ("GaussianModel",),
     "threea.approximate.histograms": ("HistogramModel",),
     "threea.approximate.mixture": ("MixtureModel",),

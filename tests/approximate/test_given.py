@@ -27,7 +27,7 @@ CONDITIONS = [
     {"died": False, "ward": "medicine", "age": (40, 59)},
     {"length_of_stay": (2, 5), "ward": ["surgery", "medicine"]},
 ]
-ALL = ["labeltree", "independent", "clustmix", "gaussians", "dpmix", "privbayes"]
+ALL = ["labeltree", "independent", "clustmix", "gaussians", "dpmix", "privbayes", "mcgen", "rongauss"]
 
 
 def model_of(name, stays=20_000, noise=3, **settings):

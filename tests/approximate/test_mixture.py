@@ -8,10 +8,11 @@ import pytest
 
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
+from threea.approximate.class_histograms import HISTOGRAMS
 from threea.approximate.coordinates import ClusterAnswer, normal_scores, tilted
 from threea.approximate.denoise import proportions
 from threea.approximate.label_counts import CLASSES
-from threea.approximate.mixture import CLUSTERS, HISTOGRAMS, Mixture
+from threea.approximate.mixture import CLUSTERS, Mixture
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
 from threea.table import codec

@@ -13,6 +13,7 @@ import pytest
 
 from threea.anonymize import chunk_sum, door, open_table
 from threea.anonymize.clipping import Norm, step_of
+from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.gradient import Gradient
@@ -25,7 +26,8 @@ from threea.audit.replay import Question, Setting, replay, settings
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
-from threea.recipes import RECIPES, DPMix, Independent, PrivBayes
+from threea.framework import Recipe
+from threea.recipes import RECIPES, DPMix, Independent, MCGen, PrivBayes, RonGauss
 from threea.table.schema import Schema
 
 # Fewer of the same questions.
@@ -52,6 +54,16 @@ def test_prices_are_tight(name: str) -> None:
     found = Setting(engine="csv", known=False, adjacency=Adjacency.REPLACE)
     for question in replay(QUICK.get(name) or RECIPES[name](), among=[Setting(), Setting(rich=True), found]):
         assert question.tightest >= 0.99, f"{question.line} reaches {question.tightest} of its price"
+
+
+@pytest.mark.parametrize(
+    "recipe", [MCGen(noise="laplace", k=0.3, iterations=1), RonGauss(noise="laplace", dimensions=2)]
+)
+def test_laplace_noise_pays_for_clusters_too(recipe: Recipe) -> None:
+    questions = replay(recipe, among=PLAIN)
+    assert all(not question.over and question.event == "Pure" for question in questions)
+    assert {question.line for question in questions} >= {"moments"}
+    assert all(question.tightest >= 0.99 for question in questions)
 
 
 # Mutants, each caught the first time.
@@ -125,13 +137,15 @@ def test_a_question_that_follows_rows_is_caught() -> None:
 
 def test_the_bound_of_a_lookup_is_imposed_whatever_shortens_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that nothing shortened adds nothing, instead of too much."""
-    for home in ("cluster_sums", "vectors"):
+    for home in ("cluster_moments", "cluster_sums", "vectors"):
         monkeypatch.setattr(f"threea.anonymize.{home}.shortened", lambda vectors, *_: np.rint(vectors * 1e6))
-    for query in (VECTORS, PRODUCTS, CLUSTERS):
-        step = step_of(query.l2)
-        pass_over = chunk_sum.ChunkSum(query, SCHEMA, step, Norm.L2)
+    asked = [(query, Norm.L2) for query in (VECTORS, PRODUCTS, CLUSTERS, MOMENTS)] + [(MOMENTS, Norm.L1)]
+    for query, norm in asked:
+        step = step_of(norm.bound(query))
+        pass_over = chunk_sum.ChunkSum(query, SCHEMA, step, norm)
         for batch in corners(20).to_batches(max_chunksize=1):
-            assert np.linalg.norm(pass_over(batch)[:-1].astype(float)) <= query.l2 / step
+            added = pass_over(batch)[:-1].astype(float)
+            assert np.linalg.norm(added, norm.power) <= norm.bound(query) / step
 
 
 # Small domains, exhaustively.
@@ -159,6 +173,14 @@ SPACE = Scores(cells=BIG, tables=tuple(np.arange(-300, -300 + 100 * cells.size, 
 CLUSTERS = ClusterSums(
     space=SPACE, centroids=np.array([[-300, 0], [300, 200]]), classes=(0, 0), summed=SPACE, radius=0.5
 )
+MOMENTS = ClusterMoments(
+    space=SPACE,
+    centroids=np.array([[-300, 0], [300, 200]]),
+    classes=(0, 0),
+    summed=SPACE,
+    radius=0.5,
+    weights=(0.5, 1.0, 2.0),
+)
 SMALL = Scores(cells=(X,), tables=(np.arange(X.size)[:, None] * 100 - 150,))
 SMALL_FRAME = Frame(cells=(X,), scores=(tuple(range(-600, -600 + 400 * X.size, 400)),), grid=(1,), kept=(0,))
 
@@ -181,6 +203,9 @@ QUERIES = {
     "products": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.SECOND_MOMENTS),
     "lengths": Lengths(frame=SMALL_FRAME, edges=(0.1, 0.4)),
     "clusters": ClusterSums(space=SMALL, centroids=HALVES, classes=(0, 1), summed=SMALL, radius=0.4, by=Y),
+    "moments of clusters": ClusterMoments(
+        space=SMALL, centroids=HALVES, classes=(0, 1), summed=SMALL, radius=0.4, weights=(0.3, 1.0, 1.0), by=Y
+    ),
 }  # fmt: skip
 
 

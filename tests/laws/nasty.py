@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from threea.anonymize.accountant import Line
+from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import MOST_SCORE as MOST_CLUSTER_SCORE
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.door import PrivateTable
@@ -16,6 +17,7 @@ from threea.anonymize.events import Gaussian
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.interior import Interior
 from threea.anonymize.plan import Plan
+from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
 from threea.anonymize.spending import Unit
 from threea.anonymize.vectors import MOST_SCORE, Frame, Lengths, Moment, Vectors
@@ -229,6 +231,27 @@ def _cluster_sums(draw):
     return ClusterSums(space=space, centroids=centroids, classes=classes, summed=summed, radius=radius, by=label)
 
 
+@st.composite
+def _cluster_moments(draw):
+    """Make the same clusters with products, of scores or of projections."""
+    sums = draw(_cluster_sums())
+    summed = sums.summed
+    if draw(st.booleans()):
+        rng = np.random.default_rng(draw(st.integers(0, 999)))
+        basis = rng.integers(-(1 << 14), (1 << 14) + 1, (summed.width, draw(st.integers(1, summed.width))))
+        summed = Projection(summed, basis)
+    weights = draw(st.sampled_from([(1.0, 1.0, 1.0), (0.2, 1.0, 3.0), (2.0**-20, 7.0, 0.1), (1.0, 0.3)]))
+    return ClusterMoments(
+        space=sums.space,
+        centroids=sums.centroids,
+        classes=sums.classes,
+        summed=summed,
+        radius=sums.radius,
+        weights=weights,
+        by=sums.by,
+    )
+
+
 _LEAVES = {
     Count: st.just(Count()),
     Marginal: st.lists(_CELLS, min_size=1, max_size=3, unique=True).map(lambda cells: Marginal(tuple(cells))),
@@ -245,6 +268,7 @@ _GROUPED = st.builds(Grouped, _CELLS, st.one_of(*_LEAVES.values()))
 _EXACT = {
     Gradient: _gradients(),
     ClusterSums: _cluster_sums(),
+    ClusterMoments: _cluster_moments(),
     Vectors: st.builds(
         Vectors,
         frame=_frames(),

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize.open_table import open_table
+from threea.approximate.class_histograms import HISTOGRAMS
 from threea.approximate.label_counts import CLASSES
-from threea.approximate.mixture import CLUSTERS, HISTOGRAMS, MIXTURES
+from threea.approximate.mixture import CLUSTERS, MIXTURES
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import MissingExtra, SettingError

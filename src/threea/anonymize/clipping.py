@@ -8,16 +8,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from enum import StrEnum
 from types import NoneType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.lookup_sums import MOST_NUMBERS, SHRINK, LookupSum
+from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
+from threea.anonymize.query import Norm as Norm
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
 from threea.table.cells import Bins, Categories, Merged
@@ -27,21 +29,12 @@ BITS = 30
 """A row's contribution is at most 2**BITS grid steps long, so int64 holds the sum of 2**(62 - BITS) rows."""
 _BLOCK = 1 << 22
 
-QUERIES = frozenset({Count, Marginal, Moments, Features, Grouped, Stack, Gradient, Vectors, Lengths, ClusterSums})
+QUERIES = frozenset(
+    {Count, Marginal, Moments, Features, Grouped, Stack, Gradient, Vectors, Lengths, ClusterSums, ClusterMoments}
+)
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
-_PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores}
+_PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores, Projection}
 _PLAIN = frozenset({int, float, bool, str, NoneType, Kind, Moment, np.float64, np.int64, np.ndarray})
-
-
-class Norm(StrEnum):
-    """Which length of a row's contribution is bounded: L2 under Gaussian noise, L1 under Laplace noise."""
-
-    L1 = "l1"
-    L2 = "l2"
-
-    def bound(self, query: Query) -> float:
-        """Return the query's bound in this norm."""
-        return query.l1 if self is Norm.L1 else query.l2
 
 
 def step_of(bound: float) -> float:
@@ -105,7 +98,7 @@ def clipped_sum(query: Query, rows: Rows, *, step: float, norm: Norm) -> NDArray
     if isinstance(query, Stack):
         return np.concatenate([clipped_sum(part, rows, step=step, norm=norm) for part in query.queries])
     if isinstance(query, LookupSum):
-        return query.total(rows, step)
+        return query.total(rows, step, norm)
     if isinstance(query, Grouped):
         group = rows.index(query.by).astype(np.int64)
         return _sum_by_group(query.query, rows, group, query.by.size, step, norm)

@@ -26,14 +26,14 @@ from threea.anonymize.lookup_sums import (
     shortened,
     squared,
 )
-from threea.anonymize.query import Answer, Rows
+from threea.anonymize.query import Answer, Norm, Rows
 from threea.errors import SettingError
 from threea.table.cells import AnyCells
 
 SCORE_BITS = 8
 MOST_SCORE = 1 << (SCORE_BITS + 3)
 """Scores count 2**-SCORE_BITS; they are from -8 to 8."""
-_UNIT = 2.0**SCORE_BITS
+UNIT = 2.0**SCORE_BITS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +54,7 @@ class Scores:
     def __post_init__(self) -> None:
         if [len(table) for table in self.tables] != [cells.size for cells in self.cells]:
             raise SettingError("each cell needs its scores")
-        object.__setattr__(self, "tables", tuple(_whole(table) for table in self.tables))
+        object.__setattr__(self, "tables", tuple(whole_table(table) for table in self.tables))
         if not self.cells or not 1 <= self.width <= MOST_NUMBERS:
             raise SettingError(f"a row needs from 1 to {MOST_NUMBERS} scores")
 
@@ -77,7 +77,7 @@ class Scores:
             yield block, coordinates
 
 
-def _whole(table: Integers) -> Integers:
+def whole_table(table: Integers) -> Integers:
     """Return a copy that nobody changes, having checked that it holds small whole numbers."""
     copy = np.array(table)
     if copy.ndim != 2 or copy.dtype.kind not in "iu" or np.abs(copy.astype(np.float64)).max(initial=0.0) > MOST_SCORE:
@@ -85,6 +85,29 @@ def _whole(table: Integers) -> Integers:
     copy = copy.astype(np.int64)
     copy.setflags(write=False)
     return copy
+
+
+def check_clusters(space: Scores, centroids: Integers, classes: tuple[int, ...], by: AnyCells | None) -> None:
+    """Refuse clusters whose parts do not fit one another."""
+    if not classes or centroids.shape != (len(classes), space.width):
+        raise SettingError(f"centroids {centroids.shape} must be {space.width} numbers for each class")
+    if not all(0 <= label < (by.size if by else 1) for label in classes):
+        raise SettingError(f"classes {classes} must be cells of the label")
+
+
+def nearest(rows: Rows, space: Scores, centroids: Integers, classes: tuple[int, ...], by: AnyCells | None) -> Integers:
+    """Return each row's cluster, that of the nearest centroid of its class; -1 for none."""
+    label = rows.index(by) if by else np.zeros(rows.count, np.int64)
+    found = np.full(rows.count, -1, np.int64)
+    exact = centroids + 0.0
+    lengths = (exact * exact).sum(axis=1)
+    candidates = {code: np.flatnonzero(np.array(classes) == code) for code in dict.fromkeys(classes)}
+    for block, coordinates in space.blocks(rows):
+        for code, clusters in candidates.items():
+            members = np.flatnonzero(label[block] == code)
+            distances = lengths[clusters] - 2 * (coordinates[members] @ exact[clusters].T)
+            found[block][members] = clusters[distances.argmin(axis=1)]
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -116,13 +139,10 @@ class ClusterSums(LookupSum):
     nonnegative = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "centroids", _whole(self.centroids))
+        object.__setattr__(self, "centroids", whole_table(self.centroids))
         if not 2.0**-20 <= self.radius <= 2.0**20:
             raise SettingError(f"radius ({self.radius}) must be from 2**-20 to 2**20")
-        if not self.classes or self.centroids.shape != (len(self.classes), self.space.width):
-            raise SettingError(f"centroids {self.centroids.shape} must be {self.space.width} numbers for each class")
-        if not all(0 <= label < (self.by.size if self.by else 1) for label in self.classes):
-            raise SettingError(f"classes {self.classes} must be cells of the label")
+        check_clusters(self.space, self.centroids, self.classes, self.by)
 
     @property
     def _cells(self) -> tuple[AnyCells, ...]:
@@ -148,27 +168,13 @@ class ClusterSums(LookupSum):
         """One for the count, and the radius."""
         return math.sqrt(1 + self.radius**2)
 
-    def contributions(self, rows: Rows, step: float) -> Iterator[_Members]:
+    def contributions(self, rows: Rows, step: float, norm: Norm) -> Iterator[_Members]:
         """Find the rows' clusters, shorten their scores, round to whole numbers."""
-        cluster = self._nearest(rows)
+        cluster = nearest(rows, self.space, self.centroids, self.classes, self.by)
         one, longest = self._lengths(step)
         for block, scores in self.summed.blocks(rows):
-            whole = shortened(scores, lengths_of(scores), self.radius * _UNIT, longest)
+            whole = shortened(scores, lengths_of(scores), self.radius * UNIT, longest)
             yield _Members(cluster[block], one, whole)
-
-    def _nearest(self, rows: Rows) -> Integers:
-        """Return each row's cluster, -1 for none."""
-        label = rows.index(self.by) if self.by else np.zeros(rows.count, np.int64)
-        nearest = np.full(rows.count, -1, np.int64)
-        classes, centroids = np.array(self.classes), self.centroids + 0.0
-        lengths = (centroids * centroids).sum(axis=1)
-        candidates = {code: np.flatnonzero(classes == code) for code in dict.fromkeys(self.classes)}
-        for block, coordinates in self.space.blocks(rows):
-            for code, clusters in candidates.items():
-                members = np.flatnonzero(label[block] == code)
-                distances = lengths[clusters] - 2 * (coordinates[members] @ centroids[clusters].T)
-                nearest[block][members] = clusters[distances.argmin(axis=1)]
-        return nearest
 
     def read(self, answer: Answer, step: float) -> tuple[Floats, Floats, float, float]:
         """Return counts and sums, and the standard deviation of the noise on each count and on each sum.
@@ -199,7 +205,7 @@ class _Members:
     scores: Floats
 
     @property
-    def norms_squared(self) -> Integers:
+    def norms(self) -> Integers:
         return squared(self.scores) + self.one**2
 
     def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:

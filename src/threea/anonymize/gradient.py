@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.lookup_sums import SHRINK, Floats, Integers, LookupSum, keys_of, squared, times
-from threea.anonymize.query import Rows
+from threea.anonymize.query import Norm, Rows
 from threea.errors import SettingError
 from threea.table.cells import AnyCells
 
@@ -94,7 +94,7 @@ class Gradient(LookupSum):
         """The difference stands once in each feature."""
         return self.clip * math.sqrt(len(self.cells))
 
-    def contributions(self, rows: Rows, step: float) -> Iterator[_Residuals]:
+    def contributions(self, rows: Rows, step: float, norm: Norm) -> Iterator[_Residuals]:
         """Work out the residuals. Logits and residuals are whole numbers, so no order of adding them matters."""
         label, codes = rows.index(self.label), [rows.index(cells) for cells in self.cells]
         whole = np.round(np.clip(np.nan_to_num(self.weights), -_LARGEST, _LARGEST) * _GRID).astype(np.int64)
@@ -144,7 +144,7 @@ class _Residuals:
     offsets: Integers
 
     @property
-    def norms_squared(self) -> Integers:
+    def norms(self) -> Integers:
         present: Integers = np.sum([cell >= 0 for cell in self.cells], axis=0, dtype=np.int64)
         return times(squared(self.residuals.T), present)
 

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -99,6 +100,22 @@ class Query(ABC):
     def size(self) -> int:
         """How many numbers the answer holds."""
         return math.prod(self.shape)
+
+
+class Norm(StrEnum):
+    """Which length of a row's contribution is bounded: L2 under Gaussian noise, L1 under Laplace noise."""
+
+    L1 = "l1"
+    L2 = "l2"
+
+    def bound(self, query: Query) -> float:
+        """Return the query's bound in this norm."""
+        return query.l1 if self is Norm.L1 else query.l2
+
+    @property
+    def power(self) -> int:
+        """To which power a whole-number vector's length is a whole number."""
+        return 1 if self is Norm.L1 else 2
 
 
 class OneHot(Query):

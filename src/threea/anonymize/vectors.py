@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from threea.anonymize.lookup_sums import (
     MOST_NUMBERS,
-    TOO_LONG,
     Floats,
     Integers,
     LookupSum,
@@ -28,7 +27,8 @@ from threea.anonymize.lookup_sums import (
     shortened,
     squared,
 )
-from threea.anonymize.query import Answer, OneHot, Rows
+from threea.anonymize.products import longest_row, pairs, product_norms, read_products, summed_products
+from threea.anonymize.query import Answer, Norm, OneHot, Rows
 from threea.errors import SettingError
 from threea.table.cells import Cells
 
@@ -36,8 +36,6 @@ SCORE_BITS, BASIS_BITS = 10, 14
 MOST_SCORE = 1 << (SCORE_BITS + 1)
 """Scores count 2**-SCORE_BITS; centred, they are from -2 to 2."""
 _UNIT = 2.0 ** (SCORE_BITS + BASIS_BITS)
-_DIAGONAL, _BESIDE = 29, 41
-"""41 / 29 is just below the square root of 2, by which a product beside the diagonal stands for two."""
 
 
 class Moment(StrEnum):
@@ -193,10 +191,10 @@ class Vectors(LookupSum):
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         """One answer per group."""
         kept = len(self.frame.kept)
-        numbers = kept * (kept + 1) // 2 if self.moment is Moment.SECOND_MOMENTS else kept
+        numbers = pairs(kept) if self.moment is Moment.SECOND_MOMENTS else kept
         return (self.by.size if self.by else 1, numbers)
 
-    def contributions(self, rows: Rows, step: float) -> Iterator[_Members]:
+    def contributions(self, rows: Rows, step: float, norm: Norm) -> Iterator[_Members]:
         """Shorten the rows' coordinates and round them to whole numbers."""
         group = rows.index(self.by) if self.by else np.zeros(rows.count, np.int64)
         longest = self._longest(step)
@@ -218,26 +216,14 @@ class Vectors(LookupSum):
         unit = float(longest) ** 2 * step
         if self.moment is Moment.POWER:
             return answer.value / unit, answer.stddev / unit
-        kept = len(self.frame.kept)
-        matrices = np.zeros((self.shape[0], kept, kept))
-        upper = np.triu_indices(kept)
-        matrices[:, upper[0], upper[1]] = answer.value / (_weights(kept) * unit)
-        lower = np.tril_indices(kept, -1)
-        matrices[:, lower[0], lower[1]] = matrices.transpose(0, 2, 1)[:, lower[0], lower[1]]
-        return matrices, answer.stddev / (_BESIDE * unit)
+        return read_products(answer.value / unit, answer.stddev / unit, len(self.frame.kept), Norm.L2)
 
     def _longest(self, step: float) -> int:
         """Return the length, in whole numbers, of a row as long as the radius: its moment is then as long as `l2`."""
         steps = math.floor(1 / step)
         if self.moment is Moment.SUMS:
             return steps
-        return math.isqrt(steps // _DIAGONAL if self.moment is Moment.SECOND_MOMENTS else steps)
-
-
-def _weights(width: int) -> Integers:
-    """Return what each product in the upper triangle is multiplied with."""
-    left, right = np.triu_indices(width)
-    return np.where(left == right, _DIAGONAL, _BESIDE).astype(np.int64)
+        return longest_row(steps, Norm.L2) if self.moment is Moment.SECOND_MOMENTS else math.isqrt(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,24 +235,16 @@ class _Members:
     moment: Moment
 
     @property
-    def norms_squared(self) -> Integers:
-        if self.moment is Moment.SUMS:
-            return squared(self.whole)
-        fourth = squared(self.whole * self.whole)
-        if self.moment is Moment.POWER:
-            return fourth
-        # Products of a row within its bound are below this, and so far from overflow.
-        lengths = squared(self.whole)
-        fits = lengths < 1 << 26
-        lengths, fourth = np.where(fits, lengths, 0), np.where(fits, fourth, 0)
-        return np.where(fits, _DIAGONAL**2 * fourth + _BESIDE**2 * ((lengths**2 - fourth) // 2), TOO_LONG)
+    def norms(self) -> Integers:
+        if self.moment is Moment.SECOND_MOMENTS:
+            return product_norms(self.whole, Norm.L2)
+        return squared(self.whole if self.moment is Moment.SUMS else self.whole * self.whole)
 
     def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
         for group in range(len(sums)):
             members = self.whole[admitted & (self.group == group)]
             if self.moment is Moment.SECOND_MOMENTS:
-                upper = (members.T @ members)[np.triu_indices(members.shape[1])]
-                sums[group] += upper.astype(np.int64) * _weights(members.shape[1])
+                sums[group] += summed_products(members, Norm.L2)
             else:
                 powers = members if self.moment is Moment.SUMS else members * members
                 sums[group] += powers.sum(axis=0).astype(np.int64)

@@ -123,10 +123,11 @@ def tilted(given: Floats, scores: Floats, means: Floats, stddevs: Floats) -> Flo
     """Tilt distributions so that their scores have given noisy means, as far as these are sure.
 
     Minimises the Kullback-Leibler divergence from `given` plus the squared misfit over the noise's variance: an
-    exponential tilt whose few parameters are found by Newton's method.
+    exponential tilt whose few parameters are found by Newton's method. The noise is one number for each distribution,
+    or one for each of its means.
     """
     tilt = np.zeros(means.shape)
-    ridge = np.maximum(_CAUTION * stddevs**2, 1e-6)[:, None]
+    ridge = np.maximum(_CAUTION * stddevs**2, 1e-6).reshape(len(means), -1)
     moved = given
     for _ in range(_NEWTON):
         mean = moved @ scores

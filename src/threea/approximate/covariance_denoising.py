@@ -33,7 +33,7 @@ def smooth(power: Floats, stddev: float) -> Floats:
 def second_moment(moments: Floats, stddev: float, power: Floats, strongest: NDArray[np.int64], rows: float) -> Floats:
     """Return the second moment of all coordinates: noisy moments of the strongest, and power of the others."""
     moment = np.zeros((len(power), len(power)))
-    pooled = _spiked(moments.sum(axis=0) / rows, stddev * math.sqrt(len(moments)) / rows)
+    pooled = spiked(moments.sum(axis=0) / rows, stddev * math.sqrt(len(moments)) / rows)
     moment[np.ix_(strongest, strongest)] = _positive(pooled)
     moment[np.diag_indices_from(moment)] += np.maximum(power - np.diag(moment), 0.0)
     return moment
@@ -63,18 +63,18 @@ def covariances(moments: Floats, stddev: float, means: Floats, sizes: Floats, cl
     """Return covariances: the pooled one, and what noise does not explain of each class's difference from it."""
     rows = float(sizes.sum())
     pooled = moments.sum(axis=0) / rows - np.einsum("c,ci,cj->ij", classes / rows, means, means)
-    common = _spiked(pooled, stddev * math.sqrt(len(sizes)) / rows)
+    common = spiked(pooled, stddev * math.sqrt(len(sizes)) / rows)
     if len(sizes) == 1:
         return _positive(common)[None]
     matrices = []
     for moment, mean, size in zip(moments, means, sizes, strict=True):
         difference = moment / size - np.outer(mean, mean) - pooled
         noise = stddev * math.sqrt(max(1 / size**2 - 2 / (size * rows) + len(sizes) / rows**2, 0.0))
-        matrices.append(_positive(common + _spiked(difference, noise)))
+        matrices.append(_positive(common + spiked(difference, noise)))
     return np.array(matrices)
 
 
-def _spiked(matrix: Floats, stddev: float) -> Floats:
+def spiked(matrix: Floats, stddev: float) -> Floats:
     """Shrink the eigenvalues of a symmetric matrix under symmetric noise; those that noise explains become 0.
 
     Reference:

@@ -21,23 +21,22 @@ from threea.anonymize.clipping import step_of
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Answer, Count, Marginal, Stack
+from threea.anonymize.query import Count
+from threea.approximate.class_histograms import HISTOGRAMS, class_histograms
 from threea.approximate.conditioning import distributions, posterior
 from threea.approximate.coordinates import UNIT, ClusterAnswer, Coordinates, whole
-from threea.approximate.denoise import draw, proportions
-from threea.approximate.feature import Feature, fine_cells
-from threea.approximate.label_counts import CLASSES, combined, counted_label, counted_stddev
+from threea.approximate.denoise import draw
+from threea.approximate.label_counts import CLASSES
 from threea.approximate.tree_model import TreeModel
 from threea.errors import SettingError
 from threea.model_summary import ModelSummary
-from threea.table.cells import Bins, Cells
 from threea.table.conditions import Given, fitting
 from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-HISTOGRAMS, CLUSTERS, MIXTURES = "histograms given the label", "clusters", "mixtures"
+CLUSTERS, MIXTURES = "clusters", "mixtures"
 # Settings, all of them chosen.
 _MOST_CLUSTERS = 256
 """More would make each pass over the rows slow."""
@@ -47,8 +46,6 @@ _STAND_OUT = 1.0
 """A group has at least as many rows as this many standard deviations of the noise while centroids move."""
 _SLACK = 1.3
 """Rows are shortened whose scores' square is more than this many times the expected one."""
-_CLASS_STANDS_OUT = 24.0
-"""Histograms are by class if a class has as many rows as this many standard deviations of their noise."""
 _START = 20_250_101
 """Seeds the first centroids, which are drawn from noisy histograms: any number will do."""
 
@@ -92,7 +89,7 @@ class Mixture:
 
     def fit(self, table: PrivateTable, plan: Plan) -> MixtureModel:
         """Score the cells by their histograms, then move centroids drawn from these."""
-        base = _base(table, plan)
+        base = class_histograms(table, plan)
         if not base.features:
             return MixtureModel(base, (), (), np.arange(len(base.sizes)), base.sizes, base.noise)
         columns, l_min = _scored(base, table, plan, self.sigma_max)
@@ -100,46 +97,6 @@ class Mixture:
         for _ in range(self.iterations):
             model = model.measured(table, plan, CLUSTERS)
         return model
-
-
-def _base(table: PrivateTable, plan: Plan) -> TreeModel:
-    """Count the rows per class and each column by class: a tree without edges."""
-    label, spread, counted = counted_label(table, plan)
-    counted_noise = counted_stddev(table, plan)
-    schema = table.schema
-    if not schema.features:
-        return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), counted_noise, {CLASSES: counted_noise})
-    asked = Stack(tuple(Marginal((column.cells(2),)) for column in schema.features))
-    stddev = table.stddev(asked, plan[HISTOGRAMS])
-    rows = max(float(counted.sum()), 1.0)
-    # Of many columns a class's own histograms would be noise alone; the clusters' sums will tell the classes apart.
-    apart = rows / len(counted) > _CLASS_STANDS_OUT * stddev
-    given = (label,) if label and apart else ()
-    cells = tuple(fine_cells(column, int(np.clip(rows / (10 * stddev), 8, 256))) for column in schema.features)
-    answer = table.measure(Stack(tuple(Marginal((*given, column)) for column in cells)), plan[HISTOGRAMS])
-    noise = {CLASSES: counted_noise, HISTOGRAMS: stddev}
-    tables = [_smoothed(column, part, rows) for column, part in zip(cells, answer.parts, strict=True)]
-    if apart:
-        sizes = combined(label, counted, counted_noise, tables, stddev)
-    else:
-        sizes = combined(label, counted, counted_noise, (), stddev)
-        # Every class has its share of a histogram, and of its noise: they add up to what was measured.
-        tables = [np.outer(proportions(counted), counts) for counts in tables]
-        stddev /= math.sqrt(len(counted))
-    features = tuple(Feature.of(column, counts, sizes, stddev) for column, counts in zip(cells, tables, strict=True))
-    return TreeModel(label, spread, sizes, features, (), stddev, noise)
-
-
-def _smoothed(cells: Cells, answer: Answer, rows: float) -> Floats:
-    """Return counts by class; neighbouring bins that noise drowns are evened out."""
-    counts = answer.value.reshape(-1, cells.size).copy()
-    if isinstance(cells, Bins):
-        first, bins = len(cells.special), len(cells.edges) - 1
-        stddev = answer.stddev * math.sqrt(len(counts))
-        groups = int(np.clip(rows / max(3 * stddev, 1e-9), min(2, bins), bins))
-        for group in np.array_split(np.arange(first, first + bins), groups):
-            counts[:, group] = counts[:, group].mean(axis=1, keepdims=True)
-    return counts
 
 
 @dataclass(frozen=True, slots=True)

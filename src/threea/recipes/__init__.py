@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from threea.recipes.gaussians import Gaussians
     from threea.recipes.independent import Independent
     from threea.recipes.labeltree import LabelTree
+    from threea.recipes.mcgen import MCGen
+    from threea.recipes.noifs import NOIFS
     from threea.recipes.privbayes import PrivBayes
+    from threea.recipes.rongauss import RonGauss
 
 _HOMES = {
     "auto": ("threea.recipes.auto", "Auto"),
@@ -31,6 +34,9 @@ _HOMES = {
     "clustmix": ("threea.recipes.clustmix", "ClustMix"),
     "dpmix": ("threea.recipes.dpmix", "DPMix"),
     "privbayes": ("threea.recipes.privbayes", "PrivBayes"),
+    "mcgen": ("threea.recipes.mcgen", "MCGen"),
+    "noifs": ("threea.recipes.noifs", "NOIFS"),
+    "rongauss": ("threea.recipes.rongauss", "RonGauss"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
     "mcgen-published": ("threea.published.mcgen", "MCGenPublished"),
@@ -46,6 +52,9 @@ SUMMARIES: Mapping[str, str] = {
     "clustmix": "clusters within each class, adapted to the task, and mixtures of the rows around them",
     "dpmix": "noisy means of a few random rows each; for comparison",
     "privbayes": "a Bayesian network of all columns, chosen privately, with a noisy table for each",
+    "mcgen": "feature sets, clusters of the rows in each, and a noisy Gaussian in each cluster",
+    "noifs": "mcgen without feature sets: clusters of the rows in all features",
+    "rongauss": "rows on the unit sphere, projected at random, and a noisy Gaussian per class",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
     "mcgen-published": "mcgen as in its paper, or with the noise of its code, without a proof",
@@ -91,6 +100,7 @@ DEFAULT = "auto"
 
 __all__ = [
     "DEFAULT",
+    "NOIFS",
     "RECIPES",
     "SUMMARIES",
     "Auto",
@@ -101,8 +111,10 @@ __all__ = [
     "Gaussians",
     "Independent",
     "LabelTree",
+    "MCGen",
     "MCGenPublished",
     "PrivBayes",
+    "RonGauss",
     "RonGaussPublished",
 ]
 
