@@ -174,6 +174,28 @@ def mu_from(epsilon: float, delta: float) -> float:
     return _crossing(lambda mu: delta_from(mu, epsilon) > delta, upper)[0] * (1 - 1e-9)
 
 
+def choice_range(mu: float) -> float:
+    """Return how far apart the privacy losses of a choice may lie for it to be mu-GDP, rounded down by 1e-12 relative.
+
+    The exponential mechanism's losses lie within such a range; 2 ln(Phi(mu/2) / Phi(-mu/2)) is the widest that mu-GDP
+    covers. Proof: docs/proofs/exponential-mechanism.md.
+
+    Example:
+        >>> round(choice_range(0.5), 4), round(choice_range(80.0), 1)
+        (0.8002, 1609.2)
+    """
+    half = mu / 2
+    if half < 5:
+        # Phi(x) - Phi(-x) is erf(x / sqrt(2)), and ln((1+e) / (1-e)) is twice the inverse hyperbolic tangent of e.
+        odds = 2 * math.atanh(math.erf(half / _ROOT))
+    elif half < _DEEP:
+        odds = math.log1p(-math.erfc(half / _ROOT) / 2) - math.log(math.erfc(half / _ROOT) / 2)
+    else:
+        # The tail is at most its density over x.
+        odds = half**2 / 2 + math.log(half * math.sqrt(2 * math.pi))
+    return 2 * odds * (1 - 1e-12)
+
+
 def _crossing(beyond: Callable[[float], bool], upper: float) -> tuple[float, float]:
     """Return two numbers next to one another, to 13 digits, between which a question's answer turns to yes."""
     low, high = 0.0, upper

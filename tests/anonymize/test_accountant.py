@@ -7,6 +7,8 @@ import tracemalloc
 from math import comb
 
 import dp_accounting
+import mpmath
+import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld import privacy_loss_distribution as pld
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from threea.anonymize.accountant import Line, epsilon_of
 from threea.anonymize.events import Gaussian, NonPrivate, PartitionSelection, Pure, Sampled, from_json, to_json
 from threea.anonymize.plan import PARTITION_SELECTION_SHARE, Plan, Step
-from threea.budget import Adjacency, Budget, epsilon_from, mu_from
+from threea.budget import Adjacency, Budget, choice_range, delta_from, epsilon_from, mu_from
 from threea.errors import SettingError, ThreeaError
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
@@ -343,3 +345,41 @@ def test_very_many_choices_are_composed_on_a_grid():
 def test_large_choices_cost_about_their_epsilon(each, mu):
     lines = [Line("choice", Pure(each)), *([Line("sums", Gaussian(1 / mu))] if mu else [])]
     assert 0.99 * each <= epsilon_of(lines, 1e-6, ADD_REMOVE) <= each + epsilon_from(mu or 1e-3, 1e-6) + 1e-3
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.1, 0.5, 1.0, 3.0, 9.9, 10.1, 30.0])
+def test_losses_within_the_range_are_covered_by_gdp(mu):
+    """Every pair whose losses lie in a range is told apart no better than by mu-GDP, and one pair just as well."""
+    normal = mpmath.mpf(mu)
+    width = mpmath.mpf(choice_range(mu))
+    worst = mpmath.mpf(0)
+    with mpmath.workdps(150):
+        for logit in [-30, -5, -1, -0.1, 0, 0.1, 1, 5, 30]:
+            p, q = (1 / (1 + mpmath.exp(-(logit + sign * width / 2))) for sign in (1, -1))
+            between = _quantile(p) - _quantile(q)
+            assert between <= normal
+            worst = max(worst, between)
+    assert worst > normal * (1 - mpmath.mpf(1e-6))
+
+
+def _quantile(share):
+    """Return the normal quantile, to as many digits as are worked with."""
+    if share > 0.5:
+        return -_quantile(1 - share)
+    start = -mpmath.sqrt(2 * abs(mpmath.log(share))) if share < 0.01 else mpmath.mpf(0)
+    return mpmath.findroot(lambda x: mpmath.log(mpmath.ncdf(x)) - mpmath.log(share), start)
+
+
+@pytest.mark.parametrize("mu", [0.2, 1.0, 4.0])
+def test_the_exponential_mechanism_is_as_private_as_gdp_says(mu):
+    """Exact deltas of small choices on neighbouring scores, at every epsilon, are at most those of mu-GDP."""
+    rng = np.random.default_rng(0)
+    scale = 2 / choice_range(mu)
+    for _ in range(200):
+        scores = rng.uniform(0, 6 * scale, rng.integers(2, 6))
+        moved = scores + rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], scores.shape)
+        before, after = (np.exp((values - values.max()) / scale) for values in (scores, moved))
+        before, after = before / before.sum(), after / after.sum()
+        for epsilon in (-1.0, 0.0, 0.1, 0.5, 1.0, 3.0):
+            delta = np.maximum(before - math.exp(epsilon) * after, 0).sum()
+            assert delta <= delta_from(mu, epsilon) + 1e-12

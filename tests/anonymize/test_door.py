@@ -11,6 +11,7 @@ import re
 import traceback
 from dataclasses import dataclass, replace
 from functools import cache
+from statistics import NormalDist
 from types import FunctionType, ModuleType
 from typing import ClassVar
 
@@ -22,6 +23,7 @@ import pytest
 from scipy.stats import norm
 
 from threea.anonymize.accountant import Line
+from threea.anonymize.clipping import step_of
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian, NonPrivate, PartitionSelection, Pure, Sampled
 from threea.anonymize.ledger import Ledger
@@ -30,7 +32,7 @@ from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
 from threea.anonymize.sampled import SampledTable
-from threea.anonymize.selection import QualityScores, Values
+from threea.anonymize.selection import SCORE_STEP, QualityScores, Values
 from threea.backends import Backend, MemoryBackend, RowBackend
 from threea.backends.files import CsvBackend, ParquetBackend
 from threea.backends.units import UnitBackend
@@ -352,6 +354,8 @@ class LookingNoise(SilentNoise):
         self.gaussian(scores, scale)
         return 0
 
+    exponential = choose
+
     def bernoulli(self, rate, size):
         self.gaussian(None, rate)
         return np.ones(size, np.bool_)
@@ -489,7 +493,7 @@ def test_a_plan_for_another_adjacency_is_refused():
         (PartitionSelection, Gaussian),
         (PartitionSelection, Pure),
         (Sampled, Gaussian),
-        ("select", Gaussian),
+        ("select", PartitionSelection),
         ("vote", Pure),
     ],
     ids=str,
@@ -659,10 +663,70 @@ def test_select_takes_the_largest_gap():
     assert table.select(QualityScores((died, ward, died), (off, far, exact[1])), priced["Pure"]) == 1
 
 
-def exact_gaps(*off, penalties=()):
+def exact_gaps(*off, penalties=(), weights=()):
     """Return candidates that are off by so many rows in each of their four cells."""
     counts = np.array([np.sum(code == CODES) for code in range(4)], np.float64)
-    return QualityScores((MARGINAL,) * len(off), tuple(counts + each for each in off), penalties)
+    return QualityScores((MARGINAL,) * len(off), tuple(counts + each for each in off), penalties, weights)
+
+
+class Scales(SilentNoise):
+    """Keeps how much noise it was asked for."""
+
+    def __init__(self):
+        self.scales = []
+
+    def gaussian(self, sums, scale):
+        self.scales.append(scale * step_of(1.0))
+        return sums
+
+    def exponential(self, scores, scale):
+        self.scales.append(scale * SCORE_STEP)
+        return super().exponential(scores, scale)
+
+
+def test_weights_scale_scores_and_noise():
+    """The score is the weighted distance less the weighted penalty; noise follows the heaviest that may be chosen."""
+    gaps = exact_gaps(4, 9, 5, weights=(3, 1, 2))
+    assert opened().select(gaps, plan(Pure)["Pure"]) == 0
+    assert opened().select(exact_gaps(4, 9, 5, penalties=(3, 0, 0), weights=(3, 1, 2)), plan(Pure)["Pure"]) == 2
+    scales = []
+    for among in (None, (1, 2), (1,)):
+        noise = Scales()
+        opened(noise=noise).select(gaps, plan(Gaussian)["Gaussian"], among=among)
+        scales.append(noise.scales[0])
+    assert np.allclose(np.array(scales) / scales[2], [3, 2, 1])
+    for weights in ((1, 2), (0, 1, 1), (1, 1, 513), (1.0, 1, 1)):
+        with pytest.raises(SettingError, match="weight"):
+            exact_gaps(4, 9, 5, weights=weights)
+
+
+def test_several_units_of_a_charge_buy_one_better_answer():
+    """Four units halve the noise of a sum; a choice then is as sharp as its mu says; the ledger counts units."""
+    ledger = Ledger()
+    lines = Plan.calibrate(BUDGET, (Step(name="sums", weight=1, count=6), Step(name="choices", weight=1, count=6)))
+    noise = Scales()
+    table = opened(ledger=ledger, noise=noise)
+    table.measure(Count(), lines["sums"])
+    table.measure(Count(), lines["sums"].times(4))
+    assert noise.scales[0] == pytest.approx(2 * noise.scales[1])
+    table.select(exact_gaps(1, 9), lines["choices"])
+    table.select(exact_gaps(1, 9), lines["choices"].times(4))
+    mu = [2 * NormalDist().inv_cdf(1 / (1 + math.exp(-1 / scale))) for scale in noise.scales[2:]]
+    assert mu[1] == pytest.approx(2 * mu[0]) == pytest.approx(2 / lines["choices"].event.noise_multiplier)
+    with pytest.raises(BudgetRefused, match="as often as planned"):
+        table.measure(Count(), lines["sums"].times(2))
+    (release,) = ledger.releases()
+    assert [(charge.line, charge.times) for charge in ledger.charges(release.id)] == [
+        ("sums", 1), ("sums", 4), ("choices", 1), ("choices", 4),
+    ]  # fmt: skip
+    assert {line.name: line.count for line in table.spent(lines)} == {"sums": 5, "choices": 5}
+
+
+def test_units_are_whole_and_of_gaussian_lines():
+    with pytest.raises(SettingError, match="units \\(0\\)"):
+        plan(Gaussian)["Gaussian"].times(0)
+    with pytest.raises(SettingError, match="only Gaussian charges"):
+        plan(Pure)["Pure"].times(2)
 
 
 def test_select_chooses_only_among_the_candidates_allowed():

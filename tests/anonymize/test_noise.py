@@ -117,6 +117,13 @@ def test_choice_falls_by_e_for_each_scale_a_score_is_lower(noise):
     assert within(lower, stats.binom(trials, math.exp(-3 / scale) / 2))
 
 
+def test_the_exponential_mechanism_chooses_in_proportion(noise):
+    """Of two scores d apart the lower is taken with probability 1 / (1 + exp(d / scale))."""
+    scores, scale, trials = np.array([0, 3], np.int64), 2.0, 2_000
+    lower = sum(noise.exponential(scores, scale) == 0 for _ in range(trials))
+    assert within(lower, stats.binom(trials, 1 / (1 + math.exp(3 / scale))))
+
+
 def test_choice_among_equals_is_even(noise):
     chosen = np.bincount([noise.choose(np.zeros(4, np.int64), 1.0) for _ in range(2_000)], minlength=4)
     assert stats.chisquare(chosen).pvalue > FALSE_ALARM
@@ -197,6 +204,7 @@ def test_nothing_seeds_it(noise):
         np.random.seed(0)
         sums = np.zeros(8, np.int64)
         choices = tuple(noise.choose(np.zeros(1000, np.int64), 1.0) for _ in range(4))
+        choices += tuple(noise.exponential(np.zeros(1000, np.int64), 1.0) for _ in range(4))
         flips = tuple(noise.bernoulli(0.5, 64).tolist())
         return tuple(noise.gaussian(sums, 1e6)), tuple(noise.laplace(sums, 1e6)), choices, flips
 

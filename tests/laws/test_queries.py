@@ -27,7 +27,7 @@ from threea.anonymize.noise import SMOOTHING, SecureNoise
 from threea.anonymize.query import Grouped, Marginal, Query, Rows, Stack
 from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.backends.memory import MemoryBackend
-from threea.budget import Adjacency
+from threea.budget import Adjacency, choice_range
 from threea.table import codec
 from threea.testing import SilentNoise
 
@@ -130,6 +130,8 @@ class Witness(SilentNoise):
     def choose(self, scores, scale):
         self.sums, self.scale = scores, scale
         return super().choose(scores, scale)
+
+    exponential = choose
 
 
 def seen(rows, query, event, adjacency, max_rows=None):
@@ -307,6 +309,28 @@ def test_a_choice_is_as_random_as_the_event_says(data, epsilon, max_rows, adjace
     replaced = 2 if adjacency is Adjacency.REPLACE else 1
     assert furthest <= (max_rows or 1) * replaced / Fraction(SCORE_STEP)
     assert 2 * furthest <= scale * Fraction(epsilon)
+
+
+@LAW
+@given(data=st.data(), multiplier=st.floats(1e-2, 1e2), max_rows=st.sampled_from([None, 1, 3]), adjacency=ADJACENCIES)
+def test_a_choice_priced_as_gaussian_has_losses_within_its_range(data, multiplier, max_rows, adjacency):
+    """Scores move by d, and 2 d / scale is at most the range of losses that 1/multiplier-GDP covers."""
+    marginals = tuple(data.draw(MARGINALS))
+    expected = tuple(np.zeros(marginal.size) for marginal in marginals)
+    weights = tuple(data.draw(st.lists(st.integers(1, 512), min_size=len(marginals), max_size=len(marginals))))
+    pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
+
+    def scored(rows):
+        def act(noise):
+            table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=noise)
+            scores = QualityScores(marginals, expected, weights=weights)
+            table.select(scores, charge(Gaussian(multiplier), adjacency))
+
+        return asked_of_opendp("make_noisy_max", act)
+
+    (scale, before), (_, after) = scored(pair.before), scored(pair.after)
+    furthest = max(abs(int(b) - int(a)) for a, b in zip(before, after, strict=True))
+    assert 2 * furthest <= scale * Fraction(choice_range(1 / multiplier))
 
 
 @LAW

@@ -30,7 +30,7 @@ from threea.anonymize.selection import SCORE_STEP, QualityScores, Values, thresh
 from threea.anonymize.spending import Unit
 from threea.backends import RowBackend
 from threea.backends.frames import Frame
-from threea.budget import Adjacency, Budget
+from threea.budget import Adjacency, Budget, choice_range
 from threea.errors import SettingError
 from threea.table.dialect import Dialect
 from threea.table.layout import released
@@ -207,11 +207,11 @@ class PrivateTable:
         """Choose the candidate with the largest score, or one near it.
 
         Guarantees:
-            - The choice is epsilon-DP, epsilon being the charge's: one unit moves each score by at most `max_rows`
-              (twice that under replace).
+            - The choice is epsilon-DP or mu-GDP, as the charge's event says: one unit moves each score by at most
+              `max_rows` times the largest weight among the candidates (twice that under replace).
 
         Cost:
-            A `Pure` event.
+            A `Pure` event (permute-and-flip), or a `Gaussian` one (the exponential mechanism).
 
         Args:
             scores: The candidates and how to score them.
@@ -221,7 +221,7 @@ class PrivateTable:
         Returns:
             The position of the chosen candidate.
         """
-        event = charge.expect(Pure)
+        event = charge.expect(Pure, Gaussian)
         if type(scores) is not QualityScores:
             raise SettingError(f"scores ({type(scores).__name__}) must be QualityScores")
         check(Stack(scores.marginals), Norm.L1)
@@ -229,9 +229,13 @@ class PrivateTable:
         if not eligible or not all(0 <= position < len(scores.marginals) for position in eligible):
             raise SettingError(f"a choice needs candidates; positions must be from 0 to {len(scores.marginals) - 1}")
         self._interior.spending.pay(charge)
-        moved = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1) / SCORE_STEP
-        found = self._interior.scores(scores)[eligible]
-        return eligible[self._interior.noise.choose(found, scale=rounded_up(2 * moved / event.epsilon))]
+        rows = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
+        moved = rows * scores.heaviest(eligible) / SCORE_STEP
+        found, noise = self._interior.scores(scores)[eligible], self._interior.noise
+        if isinstance(event, Pure):
+            return eligible[noise.choose(found, scale=rounded_up(2 * moved / event.epsilon))]
+        losses = choice_range(1 / event.noise_multiplier)
+        return eligible[noise.exponential(found, scale=rounded_up(2 * moved / losses))]
 
     def vote(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int, charge: Charge) -> Answer:
         """Split the rows into disjoint parts, train a teacher on each, and count their votes on public inputs.

@@ -103,7 +103,8 @@ class Interior:
             for part, expected in zip(stack.parts(counts, 0.0), scores.expected, strict=True)
         ]
         penalties = np.round(np.array(scores.penalties or [0.0] * len(distances)) / SCORE_STEP)
-        return np.array(distances).astype(np.int64) - penalties.astype(np.int64)
+        weights = np.array(scores.weights or [1] * len(distances), np.int64)
+        return weights * (np.array(distances).astype(np.int64) - penalties.astype(np.int64))
 
     def votes(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int) -> Integers:
         """Train a teacher on each of some disjoint parts of the rows, and count what they say of each input."""

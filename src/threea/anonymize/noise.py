@@ -44,6 +44,10 @@ class Noise(Protocol):
         """Return the index of a high score: of i with probability falling by e for each `scale` it is lower."""
         ...
 
+    def exponential(self, scores: Integers, scale: float) -> int:
+        """Return the index of a high score: of i with a probability in proportion to e^(score / scale)."""
+        ...
+
     def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
         """Return independent coin flips that are true with probability `rate`."""
         ...
@@ -60,6 +64,7 @@ class SecureNoise:
         - `gaussian` with scale s and sums of L2 sensitivity d is (d/s)-GDP.
         - `laplace` with scale b and sums of L1 sensitivity d is (d/b)-DP.
         - `choose` with scale b and scores of sensitivity d is (2d/b)-DP.
+        - `exponential` with scale b and scores of sensitivity d has privacy losses within a range of 2d/b.
         - Nothing can seed it.
         - Making one draws from OpenDP once, so that a library that does not load fails before anything is charged.
     """
@@ -91,12 +96,11 @@ class SecureNoise:
 
     def choose(self, scores: Integers, scale: float) -> int:
         """Choose by permute-and-flip (McKenna and Sheldon 2020), never worse than the exponential mechanism."""
-        import opendp.measurements as measurements
-        import opendp.measures as measures
+        return _largest("max_divergence", scores, scale)
 
-        domain, metric = _vectors("linf_distance")
-        select = measurements.make_noisy_max(domain, metric, measures.max_divergence(), scale=scale)
-        return int(select(scores.tolist()))
+    def exponential(self, scores: Integers, scale: float) -> int:
+        """Choose by the exponential mechanism: the largest score with Gumbel noise."""
+        return _largest("zero_concentrated_divergence", scores, scale)
 
     def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
         """Compare 64 random bits with the rate, rounded down: never in the sample more often than accounted for."""
@@ -121,6 +125,15 @@ def _vectors(metric: str) -> tuple[object, object]:
     integer = "i64"
     distance = metrics.linf_distance(T=integer) if metric == "linf_distance" else getattr(metrics, metric)(T="f64")
     return domains.vector_domain(domains.atom_domain(T=integer)), distance
+
+
+def _largest(measure: str, scores: Integers, scale: float) -> int:
+    import opendp.measurements as measurements
+    import opendp.measures as measures
+
+    domain, metric = _vectors("linf_distance")
+    select = measurements.make_noisy_max(domain, metric, getattr(measures, measure)(), scale=scale)
+    return int(select(scores.tolist()))
 
 
 def _array(values: list[int]) -> Integers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from threea.anonymize.accountant import Line, epsilon_of
@@ -112,10 +112,32 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A line of a plan, presented at the door. Knocking with it reserves the whole plan first."""
+    """A line of a plan, presented at the door. Knocking with it reserves the whole plan first.
+
+    Args:
+        plan: What is paid from.
+        name: Which line.
+        units: How many of the line's charges are paid at once, for one answer.
+    """
 
     plan: Plan
     name: str
+    units: int = 1
+
+    def times(self, units: int) -> Charge:
+        """Return a charge of so many units: an answer with as much less noise.
+
+        Of a Gaussian line alone: its units together are one Gaussian event, since mu² adds up. How the planned units
+        are spent may so follow from earlier answers; how many there are may not.
+
+        Raises:
+            SettingError: Less than one, or the line is not Gaussian.
+        """
+        if not isinstance(units, int) or units < 1:
+            raise SettingError(f"units ({units}) of a charge must be a whole number, at least 1")
+        if units > 1 and not isinstance(self.line.event, Gaussian):
+            raise SettingError(f"units ({units}) of line {self.name} must be 1: only Gaussian charges add up to one")
+        return replace(self, units=units)
 
     @property
     def line(self) -> Line:
@@ -124,8 +146,11 @@ class Charge:
 
     @property
     def event(self) -> Event:
-        """The event that this charge pays for."""
-        return self.line.event
+        """The event that this charge pays for, all its units together."""
+        event = self.line.event
+        if self.units > 1 and isinstance(event, Gaussian):
+            return Gaussian(event.noise_multiplier / math.sqrt(self.units))
+        return event
 
     def expect(self, *kinds: type[Any]) -> Any:
         """Return the event that this charge pays for, or refuse the charge before it is paid.

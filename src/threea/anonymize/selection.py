@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,15 +33,19 @@ class Values:
 class QualityScores:
     """Scores for a private choice: how far each marginal is from what is expected, in rows (L1 distance).
 
+    A candidate's score is its distance less its penalty, times its weight.
+
     Args:
         marginals: The candidates.
         expected: For each candidate, the counts that a model expects, of its marginal's size. They are copied.
-        penalties: What to take off each candidate's score; nothing by default.
+        penalties: What to take off each candidate's distance; nothing by default.
+        weights: Whole numbers from 1 to 512; 1 by default. Noise grows with the largest among the candidates.
     """
 
     marginals: tuple[Marginal, ...]
     expected: tuple[NDArray[np.float64], ...]
     penalties: tuple[float, ...] = ()
+    weights: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         sizes = [marginal.size for marginal in self.marginals]
@@ -48,12 +53,18 @@ class QualityScores:
             raise SettingError("each marginal needs as many expected counts as it has cells")
         if len(self.penalties) not in (0, len(sizes)):
             raise SettingError("each marginal needs a penalty, or none has one")
+        if len(self.weights) not in (0, len(sizes)) or not all(type(w) is int and 1 <= w <= 512 for w in self.weights):
+            raise SettingError("each marginal needs a weight, a whole number from 1 to 512, or none has one")
         # What was checked, and scored, must not change afterwards.
         object.__setattr__(self, "expected", tuple(_kept(counts) for counts in self.expected))
         # Beyond this, a float no longer tells a score from the score with one row more.
         sums = [float(np.abs(counts).sum()) for counts in self.expected]
         if any(not abs(number) < 2.0**42 for number in (*sums, *self.penalties)):
             raise SettingError("expected counts and penalties must add up to less than 2**42")
+
+    def heaviest(self, among: Sequence[int]) -> int:
+        """Return the largest weight among some candidates: so many times a unit's rows move a score."""
+        return max((self.weights[position] for position in among), default=1) if self.weights else 1
 
 
 def _kept(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -63,7 +63,7 @@ class Spending:
             # By identity: an equal plan made for a second release is to be paid again.
             release = next((number for plan, number, _ in self._releases if plan is charge.plan), None)
             release = release or self._reserve(charge.plan)
-            if self._asked[release, charge.name] >= charge.line.count:
+            if self._asked[release, charge.name] + charge.units > charge.line.count:
                 raise BudgetRefused(
                     f"line {charge.name} of this plan was asked as often as planned",
                     requested=charge.plan.budget.epsilon,
@@ -71,8 +71,8 @@ class Spending:
                     cap=self.budget.epsilon,
                     remedy="make another plan",
                 )
-            self._asked[release, charge.name] += 1
-            self.ledger.charge(release, charge.name)
+            self._asked[release, charge.name] += charge.units
+            self.ledger.charge(release, charge.name, charge.units)
 
     def _reserve(self, plan: Plan) -> str:
         if plan.budget.adjacency is not self.budget.adjacency:

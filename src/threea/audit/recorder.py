@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from threea.anonymize.spending import Spending
 from threea.budget import Budget
 
 _HIDDEN = -(1 << 62)
-_Kind = Literal["gaussian", "laplace", "counts", "choose"]
+_Kind = Literal["gaussian", "laplace", "counts", "choose", "exponential"]
 _Answer = TypeVar("_Answer", Integers, int)
 
 
@@ -84,10 +85,11 @@ class Recorder:
 
     def choose(self, scores: Integers, scale: float) -> int:
         """Choose by seeded chance, or as before."""
-        chosen = self._drawn(
-            "choose", scores, scale, lambda: int(np.argmax(scores + self._rng.gumbel(0, scale, scores.shape)))
-        )
-        return int(chosen)
+        return self._chosen("choose", scores, scale)
+
+    def exponential(self, scores: Integers, scale: float) -> int:
+        """Choose by seeded chance, or as before."""
+        return self._chosen("exponential", scores, scale)
 
     def counts(self, values: Sequence[str], counts: Integers, scale: float) -> Integers:
         """Add seeded noise, or answer as before to values that were known before, and hide the others."""
@@ -112,6 +114,10 @@ class Recorder:
         before = self._before()
         same = before is not None and before.kind == kind and before.exact.shape == exact.shape
         return self._note(kind, exact, scale, before.answer if before is not None and same else fresh())
+
+    def _chosen(self, kind: _Kind, scores: Integers, scale: float) -> int:
+        noisy = partial(self._rng.gumbel, 0, scale, scores.shape)
+        return int(self._drawn(kind, scores, scale, lambda: int(np.argmax(scores + noisy()))))
 
     def _note(
         self, kind: _Kind, exact: Integers, scale: float, answer: _Answer, values: tuple[str, ...] = ()

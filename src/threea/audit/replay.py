@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Integers
 from threea.anonymize.open_table import open_interior
 from threea.anonymize.plan import Charge
+from threea.anonymize.query import Stack
 from threea.anonymize.spending import Unit
 from threea.audit.neighbours import LAYOUT, PERSON, SCHEMA, corners, neighbours, table
 from threea.audit.recorder import Draw, Recorder, WatchedSpending
@@ -239,6 +241,9 @@ def _ratio(event: Event, pairs: Sequence[tuple[Draw, Draw]], setting: Setting) -
         if one.kind == "counts":
             differences, unseen = _aligned(one, other, len(pairs), setting)
             hidden = max(hidden, unseen)
+        elif one.kind == "exponential":
+            squares += (_chosen(one, other) * event.noise_multiplier) ** 2
+            continue
         else:
             differences = (one.exact - other.exact).astype(np.float64)
         squares += float((differences**2).sum()) * (event.noise_multiplier / one.scale / apart) ** 2
@@ -250,6 +255,12 @@ def _pure(event: Pure, one: Draw, other: Draw) -> float:
     if one.kind == "choose":
         return float(differences.max(initial=0.0)) * 2 / (one.scale * event.epsilon)
     return float(differences.sum()) / (one.scale * event.epsilon)
+
+
+def _chosen(one: Draw, other: Draw) -> float:
+    """Return the mu of telling two choices by the exponential mechanism apart, at worst."""
+    losses = 2 * float(np.abs(one.exact - other.exact).max(initial=0)) / one.scale
+    return 2 * NormalDist().inv_cdf(1 / (1 + math.exp(-losses / 2)))
 
 
 def _aligned(one: Draw, other: Draw, columns: int, setting: Setting) -> tuple[NDArray[np.float64], float]:
@@ -296,7 +307,7 @@ def tightness(recipe: Recipe, budget: Budget, base: pa.Table, first: Sequence[Dr
     tight: dict[str, float] = defaultdict(float)
     seen = set[tuple[str, int]]()
     for charge, function in engine.sent:
-        if isinstance(charge.event, Pure) and function.step == 1.0:
+        if function.step == 1.0 and isinstance(function.query, Stack):
             continue  # quality scores: the neighbours themselves reach their price
         if (charge.name, id(function.query)) not in seen:
             seen.add((charge.name, id(function.query)))

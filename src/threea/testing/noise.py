@@ -32,6 +32,10 @@ class SilentNoise:
         """Return the first of the highest scores."""
         return int(np.argmax(scores))
 
+    def exponential(self, scores: Integers, scale: float) -> int:
+        """Return the first of the highest scores."""
+        return self.choose(scores, scale)
+
     def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
         """Return true always."""
         return np.ones(size, np.bool_)
@@ -63,6 +67,10 @@ class SeededNoise:
         return sums + np.round(self._rng.laplace(0.0, scale, sums.shape)).astype(np.int64)
 
     def choose(self, scores: Integers, scale: float) -> int:
+        """Choose by the exponential mechanism, too."""
+        return self.exponential(scores, scale)
+
+    def exponential(self, scores: Integers, scale: float) -> int:
         """Choose by the exponential mechanism."""
         return int(np.argmax(scores + self._rng.gumbel(0.0, scale, scores.shape)))
 

@@ -45,6 +45,10 @@ class RepeatableNoise:
         """Refuse."""
         raise _unasked("a private choice")
 
+    def exponential(self, scores: Integers, scale: float) -> int:
+        """Refuse."""
+        raise _unasked("a private choice")
+
     def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
         """Refuse."""
         raise _unasked("a random sample")
