@@ -61,9 +61,10 @@ class GraphColumn:
         return self.merged.column
 
     @property
-    def merged_counts(self) -> Floats:
-        """Noisy counts of the merged cells; those of many cells are noisier."""
-        return np.bincount(self.merged.groups, weights=self.counts, minlength=self.merged.size)
+    def merged_counts(self) -> tuple[Floats, Floats]:
+        """Noisy counts of the merged cells, and the noise on them: more on those of many cells."""
+        counts = np.bincount(self.merged.groups, weights=self.counts)
+        return counts, self.stddev * np.sqrt(np.bincount(self.merged.groups))
 
     def likelihood(self, condition: Condition | None) -> Floats:
         """Return how likely a value of each merged cell fits."""

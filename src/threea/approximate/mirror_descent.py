@@ -29,11 +29,16 @@ class Measured:
 
     Args:
         counts: One axis for each column.
-        stddev: Of the noise on a count.
+        stddev: Of the noise on each count.
     """
 
     counts: Floats
-    stddev: float
+    stddev: Floats
+
+    @classmethod
+    def alike(cls, counts: Floats, stddev: float) -> Measured:
+        """Return a table whose counts are all as noisy."""
+        return cls(counts, np.full(counts.shape, stddev))
 
     def and_again(self, other: Measured) -> Measured:
         """Put a second, independent count of the same cells together with this one, each by its precision."""
@@ -41,13 +46,18 @@ class Measured:
         both = (first * self.counts + second * other.counts) / (first + second)
         return Measured(both, (first + second) ** -0.5)
 
+    @property
+    def total(self) -> tuple[float, float]:
+        """The number of rows, and the variance of the noise on it."""
+        return float(self.counts.sum()), float((self.stddev**2).sum())
+
 
 Tables = Mapping[Clique, Measured]
 
 
 def total_of(tables: Iterable[Measured]) -> tuple[float, float]:
     """Return the number of rows as all tables tell it, each by its precision, and the noise on it."""
-    found = [(float(each.counts.sum()), each.stddev**2 * each.counts.size) for each in tables]
+    found = [each.total for each in tables]
     precision = sum(1 / variance for _, variance in found)
     return sum(total / variance for total, variance in found) / precision, 1 / math.sqrt(precision)
 
@@ -102,7 +112,7 @@ def estimated(start: Distribution, tables: Tables, rows: float, steps: int) -> D
     homes = {clique: tree.home(clique) for clique in tables}
     expected = start.tables(tables)
     loss, gradient = _loss(expected, tables, rows)
-    length = 1 / (rows * sum(each.stddev**-2 for each in tables.values()))
+    length = 1 / (rows * sum(float((each.stddev**-2).max()) for each in tables.values()))
     for _ in range(steps):
         weights = list(given)
         for clique, slope in gradient.items():

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from threea.recipes.gaussians import Gaussians
     from threea.recipes.independent import Independent
     from threea.recipes.labeltree import LabelTree
+    from threea.recipes.mst import MST
 
 _HOMES = {
     "auto": ("threea.recipes.auto", "Auto"),
@@ -27,6 +28,7 @@ _HOMES = {
     "independent": ("threea.recipes.independent", "Independent"),
     "clustmix": ("threea.recipes.clustmix", "ClustMix"),
     "dpmix": ("threea.recipes.dpmix", "DPMix"),
+    "mst": ("threea.recipes.mst", "MST"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
 }
@@ -39,6 +41,7 @@ SUMMARIES: Mapping[str, str] = {
     "independent": "each feature drawn given the label; simple, fast, hard to beat at small epsilon",
     "clustmix": "clusters within each class, adapted to the task, and mixtures of the rows around them",
     "dpmix": "noisy means of a few random rows each; for comparison",
+    "mst": "a spanning tree of pairs of columns; general statistics, with or without a target",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
 }
@@ -83,6 +86,7 @@ DEFAULT = "auto"
 __all__ = [
     "DEFAULT",
     "RECIPES",
+    "MST",
     "SUMMARIES",
     "Auto",
     "ClustMix",
