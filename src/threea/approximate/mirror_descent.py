@@ -64,70 +64,73 @@ def total_of(tables: Iterable[Measured]) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A distribution on a junction tree: every clique's columns given its separator."""
+    """A product of tables, and the same on a junction tree.
 
+    Args:
+        potentials: Logarithms of the tables, by their columns.
+        tree: Holds each table in a clique.
+        given: Every clique's columns given its separator.
+    """
+
+    potentials: Mapping[Clique, Floats]
     tree: JunctionTree
     given: tuple[Floats, ...]
 
     @classmethod
-    def uniform(cls, sizes: Sequence[int]) -> Distribution:
-        """Return the distribution in which all columns are even and independent."""
-        tree = JunctionTree.of(sizes, ())
-        return cls(tree, tuple(tree.uniform()))
-
-    def on(self, tables: Iterable[Clique]) -> Distribution:
-        """Return the same distribution on a tree in which each of these tables is within a clique.
-
-        Raises:
-            StopIteration: Never, as long as a tree's own cliques are among what the other must hold.
-        """
-        tree = JunctionTree.of(self.tree.sizes, (*self.tree.cliques, *tables))
+    def product(cls, sizes: Sequence[int], potentials: Mapping[Clique, Floats]) -> Distribution:
+        """Return the distribution that is the product of some tables, given by their logarithms."""
+        tree = JunctionTree.of(sizes, potentials)
         weights = [np.ones(tree.shape(clique)) for clique in tree.cliques]
-        for table, clique in zip(self.given, self.tree.cliques, strict=True):
+        for clique, table in potentials.items():
             home = tree.home(clique)
-            weights[home] = weights[home] * spread(table, clique, tree.cliques[home])
-        return Distribution(tree, tuple(tree.collected(weights)[0]))
+            weights[home] = weights[home] * spread(np.exp(table - table.max()), clique, tree.cliques[home])
+        return cls(potentials, tree, tuple(tree.collected(weights)[0]))
 
     def marginals(self) -> list[Floats]:
         """Return every clique's own distribution."""
         return self.tree.marginals(self.given)
 
-    def tables(self, cliques: Iterable[Clique]) -> dict[Clique, Floats]:
-        """Return the distributions of some columns that lie within a clique together."""
+    def tables(self, homes: Mapping[Clique, int]) -> dict[Clique, Floats]:
+        """Return the distributions of some columns, given which clique holds them."""
         found = self.marginals()
-        homes = {clique: self.tree.home(clique) for clique in cliques}
         return {clique: projected(found[i], self.tree.cliques[i], clique) for clique, i in homes.items()}
+
+    def moved(self, homes: Mapping[Clique, int], by: Mapping[Clique, Floats]) -> Distribution:
+        """Return it with something added to the logarithms of its tables."""
+        weights = list(self.given)
+        for clique, change in by.items():
+            home = homes[clique]
+            weights[home] = weights[home] * spread(np.exp(change), clique, self.tree.cliques[home])
+        potentials = {clique: table + by[clique] for clique, table in self.potentials.items()}
+        return Distribution(potentials, self.tree, tuple(self.tree.collected(weights)[0]))
 
 
 def estimated(start: Distribution, tables: Tables, rows: float, steps: int) -> Distribution:
     """Fit a distribution to noisy tables, by so many steps of mirror descent from another one.
 
+    A step that does not lower the loss by half of what its slope promises is taken back (Armijo's rule).
+
     Args:
-        start: From where; its tree must hold every table.
+        start: From where; a product of tables of the same columns.
         tables: By their columns.
         rows: How many rows the tables are of.
-        steps: At most.
+        steps: How many.
     """
-    tree, given = start.tree, start.given
-    homes = {clique: tree.home(clique) for clique in tables}
-    expected = start.tables(tables)
-    loss, gradient = _loss(expected, tables, rows)
+    homes = {clique: start.tree.home(clique) for clique in tables}
+    found, expected = start, start.tables(homes)
+    loss, slope = _loss(expected, tables, rows)
     length = 1 / (rows * sum(float((each.stddev**-2).max()) for each in tables.values()))
     for _ in range(steps):
-        weights = list(given)
-        for clique, slope in gradient.items():
-            home = homes[clique]
-            factor = np.exp(np.clip(-length * slope, -_STEEPEST, _STEEPEST))
-            weights[home] = weights[home] * spread(factor, clique, tree.cliques[home])
-        moved = Distribution(tree, tuple(tree.collected(weights)[0]))
-        after = moved.tables(tables)
-        new_loss, new_gradient = _loss(after, tables, rows)
-        promised = rows * sum(float((gradient[c] * (expected[c] - after[c])).sum()) for c in tables)
+        by = {clique: np.clip(-length * slope[clique], -_STEEPEST, _STEEPEST) for clique in tables}
+        moved = found.moved(homes, by)
+        after = moved.tables(homes)
+        new_loss, new_slope = _loss(after, tables, rows)
+        promised = rows * sum(float((slope[clique] * (expected[clique] - after[clique])).sum()) for clique in tables)
         if loss - new_loss >= 0.5 * promised:
-            given, expected, loss, gradient, length = moved.given, after, new_loss, new_gradient, length * _GROWN
+            found, expected, loss, slope, length = moved, after, new_loss, new_slope, length * _GROWN
         else:
             length *= _SHRUNK
-    return Distribution(tree, given)
+    return found
 
 
 def _loss(expected: Mapping[Clique, Floats], tables: Tables, rows: float) -> tuple[float, dict[Clique, Floats]]:

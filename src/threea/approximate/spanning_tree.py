@@ -8,6 +8,7 @@ Reference:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -67,7 +68,7 @@ class SpanningTree:
             asked |= {pair: Measured.alike(part.value, part.stddev) for pair, part in parts}
             noise[TABLES] = answer.stddev
         rows, stddev = total_of(asked.values())
-        found = estimated(independent(columns).on(asked), asked, max(rows, 1.0), self.iterations)
+        found = estimated(started(columns, asked), asked, max(rows, 1.0), self.iterations)
         return GraphicalModel(columns, found.tree, found.given, rows, stddev, noise)
 
 
@@ -89,12 +90,15 @@ def marginal(columns: tuple[GraphColumn, ...], clique: Clique) -> Marginal:
     return Marginal(tuple(columns[column].merged for column in clique))
 
 
-def independent(columns: tuple[GraphColumn, ...]) -> Distribution:
-    """Return the distribution in which every column is as it was counted, and tells nothing of the others."""
-    even = Distribution.uniform([column.merged.size for column in columns])
-    shares = [proportions(columns[clique[0]].merged_counts[0]) for clique in even.tree.cliques]
+def started(columns: tuple[GraphColumn, ...], tables: Iterable[Clique]) -> Distribution:
+    """Return where mirror descent starts from: every column as it was counted, telling nothing of the others."""
+    shares = [proportions(column.merged_counts[0]) for column in columns]
     # Nothing is quite impossible, or no later table could say otherwise.
-    return Distribution(even.tree, tuple(0.999 * share + 0.001 / len(share) for share in shares))
+    potentials = {(i,): np.log(0.999 * share + 0.001 / len(share)) for i, share in enumerate(shares)}
+    sizes = [column.merged.size for column in columns]
+    for clique in tables:
+        potentials.setdefault(clique, np.zeros([sizes[column] for column in clique]))
+    return Distribution.product(sizes, potentials)
 
 
 def _chosen(columns: tuple[GraphColumn, ...], rows: float, table: PrivateTable, plan: Plan) -> list[Clique]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from threea.framework import Recipe
     from threea.published.clustmix import ClustMixPublished
     from threea.published.dpmix import DPMixPublished
+    from threea.recipes.aim import AIM
     from threea.recipes.auto import Auto
     from threea.recipes.clustmix import ClustMix
     from threea.recipes.dpmix import DPMix
@@ -29,6 +30,7 @@ _HOMES = {
     "clustmix": ("threea.recipes.clustmix", "ClustMix"),
     "dpmix": ("threea.recipes.dpmix", "DPMix"),
     "mst": ("threea.recipes.mst", "MST"),
+    "aim": ("threea.recipes.aim", "AIM"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
 }
@@ -41,6 +43,7 @@ SUMMARIES: Mapping[str, str] = {
     "independent": "each feature drawn given the label; simple, fast, hard to beat at small epsilon",
     "clustmix": "clusters within each class, adapted to the task, and mixtures of the rows around them",
     "dpmix": "noisy means of a few random rows each; for comparison",
+    "aim": "the tables of columns that a graphical model fits worst, one by one; general statistics",
     "mst": "a spanning tree of pairs of columns; general statistics, with or without a target",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
@@ -84,6 +87,7 @@ DEFAULT = "auto"
 """What `threea release` runs when no recipe is named."""
 
 __all__ = [
+    "AIM",
     "DEFAULT",
     "RECIPES",
     "MST",
