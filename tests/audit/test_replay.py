@@ -25,11 +25,15 @@ from threea.audit.replay import Question, Setting, replay, settings
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
-from threea.recipes import RECIPES, DPMix, Independent
+from threea.recipes import AIM, MST, RECIPES, DPMix, Independent
 from threea.table.schema import Schema
 
 # Fewer of the same questions.
-QUICK: dict[str, Any] = {"dpmix": DPMix(points=5)}
+QUICK: dict[str, Any] = {
+    "dpmix": DPMix(points=5),
+    "mst": MST(bins=8, iterations=10),
+    "aim": AIM(bins=8, iterations=10),
+}
 PROVEN = [name for name in RECIPES if name != "auto" and RECIPES[name]().guarantee is Guarantee.PROVEN]
 PLAIN = (Setting(),)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from threea.approximate.graph_column import GraphColumn
-from threea.approximate.junction_tree import JunctionTree, spread
+from threea.approximate.junction_tree import JunctionTree
+from threea.approximate.table_algebra import spread
 from threea.model_summary import Histogram, ModelSummary
 from threea.table.conditions import Given, nothing_fits
 from threea.table.schema import Chunk
@@ -30,7 +30,6 @@ class GraphicalModel:
         rows: Noisy number of private rows.
         rows_stddev: Of the noise on it.
         noise: Of the answers, by the plan's line.
-        settings: What was chosen on the way.
     """
 
     columns: tuple[GraphColumn, ...]
@@ -39,7 +38,6 @@ class GraphicalModel:
     rows: float
     rows_stddev: float
     noise: Mapping[str, float] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> ModelSummary:
@@ -49,7 +47,6 @@ class GraphicalModel:
             private_rows_stddev=self.rows_stddev,
             histograms={c.name: Histogram(c.merged.cells, c.counts, c.stddev) for c in self.columns},
             noise=self.noise,
-            settings=self.settings,
         )
 
     def sample(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:

@@ -17,9 +17,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from threea.approximate.table_algebra import Clique, inverse, projected, spread
+
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-Clique = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,9 @@ class JunctionTree:
         holding = [i for i, clique in enumerate(self.cliques) if set(columns) <= set(clique)]
         return min(holding, key=lambda i: math.prod(self.shape(self.cliques[i])))
 
-    def uniform(self) -> list[Floats]:
-        """Return the distribution in which all cells are alike."""
-        return self.collected([np.ones(self.shape(clique)) for clique in self.cliques])[0]
+    def homes(self, tables: Iterable[Clique]) -> dict[Clique, int]:
+        """Return for each table the position of the clique that holds it."""
+        return {table: self.home(table) for table in tables}
 
     def collected(self, weights: Sequence[Floats]) -> tuple[list[Floats], bool]:
         """Return the distribution that is the product of these weights, and whether there is any.
@@ -141,22 +142,6 @@ def model_cells(sizes: Sequence[int], tables: Iterable[Clique]) -> int:
     """Return how many numbers a junction tree of these tables holds, at most."""
     beside = beside_of(len(sizes), tables)
     return sum(sizes[c] * math.prod(sizes[other] for other in beside[c]) for c in eliminated(sizes, beside))
-
-
-def projected(table: Floats, clique: Clique, onto: Clique) -> Floats:
-    """Sum a table over the columns that are not asked for."""
-    return np.asarray(table.sum(axis=tuple(axis for axis, column in enumerate(clique) if column not in onto)))
-
-
-def spread(table: Floats, columns: Clique, clique: Clique) -> Floats:
-    """Give a table an axis for every column of a clique, so that it can be multiplied with one of the clique's."""
-    sizes = dict(zip(columns, table.shape, strict=True))
-    return table.reshape([sizes.get(column, 1) for column in clique])
-
-
-def inverse(table: Floats) -> Floats:
-    """Return 1 / x, and 0 for 0."""
-    return np.divide(1.0, table, out=np.zeros_like(table), where=table > 0)
 
 
 def _pruned(sizes: tuple[int, ...], made: list[Clique], hung: list[int]) -> JunctionTree:

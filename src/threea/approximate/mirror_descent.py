@@ -13,12 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.approximate.junction_tree import Clique, JunctionTree, projected, spread
+from threea.approximate.junction_tree import JunctionTree
+from threea.approximate.table_algebra import Clique, multiplied, projections
 
 Floats = NDArray[np.float64]
 
-_GROWN, _SHRUNK = 1.1, 0.5
-"""A step that went well makes the next one longer, one that did not is taken back and made shorter. Chosen."""
+_DOUBLED, _GROWN, _SHRUNK = 2.0, 1.1, 0.5
+"""A step that went well makes the next one longer, the more so before the first that did not; such a one is taken back
+and made shorter. Chosen."""
+_ENOUGH = 0.5
+"""A fit whose squared errors are so much of what noise alone makes of them is good enough: a better one would fit the
+noise (Morozov's discrepancy principle). Chosen."""
 _STEEPEST = 30.0
 """By how much the logarithm of a number may change in a step: e to this power is far from overflowing."""
 
@@ -80,11 +85,15 @@ class Distribution:
     def product(cls, sizes: Sequence[int], potentials: Mapping[Clique, Floats]) -> Distribution:
         """Return the distribution that is the product of some tables, given by their logarithms."""
         tree = JunctionTree.of(sizes, potentials)
-        weights = [np.ones(tree.shape(clique)) for clique in tree.cliques]
-        for clique, table in potentials.items():
-            home = tree.home(clique)
-            weights[home] = weights[home] * spread(np.exp(table - table.max()), clique, tree.cliques[home])
-        return cls(potentials, tree, tuple(tree.collected(weights)[0]))
+        factors = {clique: np.exp(table - table.max()) for clique, table in potentials.items()}
+        ones = [np.ones(tree.shape(clique)) for clique in tree.cliques]
+        return cls(potentials, tree, tuple(_times(tree, ones, factors, tree.homes(potentials))))
+
+    def holding(self, tables: Iterable[Clique]) -> Distribution:
+        """Return the same distribution, as a product of these tables too."""
+        sizes = self.tree.sizes
+        even = {clique: np.zeros([sizes[column] for column in clique]) for clique in tables}
+        return Distribution.product(sizes, even | dict(self.potentials))
 
     def marginals(self) -> list[Floats]:
         """Return every clique's own distribution."""
@@ -92,17 +101,27 @@ class Distribution:
 
     def tables(self, homes: Mapping[Clique, int]) -> dict[Clique, Floats]:
         """Return the distributions of some columns, given which clique holds them."""
-        found = self.marginals()
-        return {clique: projected(found[i], self.tree.cliques[i], clique) for clique, i in homes.items()}
+        found: dict[Clique, Floats] = {}
+        for i, (clique, table) in enumerate(zip(self.tree.cliques, self.marginals(), strict=True)):
+            found |= projections(table, clique, [columns for columns, home in homes.items() if home == i])
+        return found
 
     def moved(self, homes: Mapping[Clique, int], by: Mapping[Clique, Floats]) -> Distribution:
         """Return it with something added to the logarithms of its tables."""
-        weights = list(self.given)
-        for clique, change in by.items():
-            home = homes[clique]
-            weights[home] = weights[home] * spread(np.exp(change), clique, self.tree.cliques[home])
-        potentials = {clique: table + by[clique] for clique, table in self.potentials.items()}
-        return Distribution(potentials, self.tree, tuple(self.tree.collected(weights)[0]))
+        potentials = {clique: table + by.get(clique, 0.0) for clique, table in self.potentials.items()}
+        factors = {clique: np.exp(change) for clique, change in by.items()}
+        return Distribution(potentials, self.tree, tuple(_times(self.tree, self.given, factors, homes)))
+
+
+def _times(
+    tree: JunctionTree, given: Sequence[Floats], factors: Mapping[Clique, Floats], homes: Mapping[Clique, int]
+) -> list[Floats]:
+    """Return a distribution's product with some tables."""
+    held: list[dict[Clique, Floats]] = [{} for _ in tree.cliques]
+    for clique, factor in factors.items():
+        held[homes[clique]][clique] = factor
+    weights = [multiplied(*each) for each in zip(given, tree.cliques, held, strict=True)]
+    return tree.collected(weights)[0]
 
 
 def estimated(start: Distribution, tables: Tables, rows: float, steps: int) -> Distribution:
@@ -116,20 +135,23 @@ def estimated(start: Distribution, tables: Tables, rows: float, steps: int) -> D
         rows: How many rows the tables are of.
         steps: How many.
     """
-    homes = {clique: start.tree.home(clique) for clique in tables}
+    homes = start.tree.homes(tables)
     found, expected = start, start.tables(homes)
     loss, slope = _loss(expected, tables, rows)
     length = 1 / (rows * sum(float((each.stddev**-2).max()) for each in tables.values()))
+    growth, enough = _DOUBLED, _ENOUGH * sum(each.counts.size for each in tables.values()) / 2
     for _ in range(steps):
+        if loss <= enough:
+            break
         by = {clique: np.clip(-length * slope[clique], -_STEEPEST, _STEEPEST) for clique in tables}
         moved = found.moved(homes, by)
         after = moved.tables(homes)
         new_loss, new_slope = _loss(after, tables, rows)
         promised = rows * sum(float((slope[clique] * (expected[clique] - after[clique])).sum()) for clique in tables)
         if loss - new_loss >= 0.5 * promised:
-            found, expected, loss, slope, length = moved, after, new_loss, new_slope, length * _GROWN
+            found, expected, loss, slope, length = moved, after, new_loss, new_slope, length * growth
         else:
-            length *= _SHRUNK
+            length, growth = length * _SHRUNK, _GROWN
     return found
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.approximate.junction_tree import Clique, JunctionTree, inverse, projected, spread
+from threea.approximate.junction_tree import JunctionTree
+from threea.approximate.table_algebra import Clique, inverse, projected, spread
 
 Floats = NDArray[np.float64]
 
@@ -89,8 +89,3 @@ class _Passing:
         inside, outside = ("".join(letters[column] for column in columns) for columns in (separator, onward))
         whole = "".join(letters[column] for column in union)
         return np.asarray(np.einsum(f"a{inside},{whole}->a{outside}", both, given, optimize=True))
-
-
-def all_pairs(columns: int) -> list[Clique]:
-    """Return every pair of columns, in order."""
-    return list(combinations(range(columns), 2))

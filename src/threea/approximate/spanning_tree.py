@@ -8,7 +8,6 @@ Reference:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -23,8 +22,8 @@ from threea.approximate.denoise import proportions
 from threea.approximate.feature import fine_cells
 from threea.approximate.graph_column import GraphColumn
 from threea.approximate.graphical import GraphicalModel
-from threea.approximate.junction_tree import Clique
 from threea.approximate.mirror_descent import Distribution, Measured, estimated, total_of
+from threea.approximate.table_algebra import Clique
 from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -68,7 +67,7 @@ class SpanningTree:
             asked |= {pair: Measured.alike(part.value, part.stddev) for pair, part in parts}
             noise[TABLES] = answer.stddev
         rows, stddev = total_of(asked.values())
-        found = estimated(started(columns, asked), asked, max(rows, 1.0), self.iterations)
+        found = estimated(started(columns).holding(asked), asked, max(rows, 1.0), self.iterations)
         return GraphicalModel(columns, found.tree, found.given, rows, stddev, noise)
 
 
@@ -90,15 +89,12 @@ def marginal(columns: tuple[GraphColumn, ...], clique: Clique) -> Marginal:
     return Marginal(tuple(columns[column].merged for column in clique))
 
 
-def started(columns: tuple[GraphColumn, ...], tables: Iterable[Clique]) -> Distribution:
-    """Return where mirror descent starts from: every column as it was counted, telling nothing of the others."""
+def started(columns: tuple[GraphColumn, ...]) -> Distribution:
+    """Return where a fit starts from: every column as it was counted, telling nothing of the others."""
     shares = [proportions(column.merged_counts[0]) for column in columns]
     # Nothing is quite impossible, or no later table could say otherwise.
     potentials = {(i,): np.log(0.999 * share + 0.001 / len(share)) for i, share in enumerate(shares)}
-    sizes = [column.merged.size for column in columns]
-    for clique in tables:
-        potentials.setdefault(clique, np.zeros([sizes[column] for column in clique]))
-    return Distribution.product(sizes, potentials)
+    return Distribution.product([column.merged.size for column in columns], potentials)
 
 
 def _chosen(columns: tuple[GraphColumn, ...], rows: float, table: PrivateTable, plan: Plan) -> list[Clique]:
