@@ -155,5 +155,5 @@ def weights(columns: int, target: int | None, target_weight: int) -> dict[Clique
         for column in pair:
             touched[column] += target_weight if target in pair else 1
     found = {(i,): touched[i] for i in range(columns)} | {(i, j): touched[i] + touched[j] for i, j in pairs}
-    scale = min(_HEAVIEST / max(found.values(), default=1), 1.0)
+    scale = min(_HEAVIEST / max(1, *found.values()), 1.0)
     return {clique: max(int(weight * scale), 1) for clique, weight in found.items()}
