@@ -14,6 +14,7 @@ NAMES = (
     "anonymeter",
     "kip",
     "published_leaks",
+    "mcgen_leaks",
     "regression",
     "ledger_faults",
     "fuzz",

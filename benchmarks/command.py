@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.cells import Progress
 from benchmarks.figures import NAME as FIGURES
-from benchmarks.page import ablation_charts
+from benchmarks.page import ablation_charts, mcgen_charts
 from benchmarks.page.layouts import html, markdown
 from benchmarks.tables.ablations import ablations
 from benchmarks.tables.mcgen import mcgen
@@ -27,7 +27,7 @@ from threea.json_files import to_json, write_whole
 
 TABLES = {
     "table1": "the ClustMix paper's Table 1: LightGBM trained on each recipe's rows, tested on real ones",
-    "mcgen": "the MC-GEN paper's two scenarios: synthetic rows as a test set, and as a training set",
+    "mcgen": "the MC-GEN paper's two scenarios: synthetic rows as a test set, and as a training set, with its figures",
     "peers": "other libraries beside ours: score, distances of marginals, time and memory on one core",
     "sweep": "score by epsilon, from 0.1 to 10, with a chart",
     "ablations": "ClustMix taken apart: by alpha, without clusters, in both modes, on data of several shapes",
@@ -45,8 +45,11 @@ def benchmark(
     out: str | PathLike[str],
     datasets: Sequence[str] | None = None,
     recipes: Sequence[str] | None = None,
-    epsilon: float | None = None,
+    epsilons: Sequence[float] | None = None,
     seeds: int | None = None,
+    ks: Sequence[float] | None = None,
+    k_epsilons: Sequence[float] | None = None,
+    scenarios: Sequence[int] | None = None,
     cache: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
@@ -58,9 +61,14 @@ def benchmark(
         out: The JSON file; the others, and the finished cells, get its name with another ending.
         datasets: Names; the table's own by default.
         recipes: Names, for ``peers`` also of other libraries' methods, for the others also with settings
-            (``clustmix-published:search=30``); all by default, for ``sweep`` two, for ``ablations`` its own.
-        epsilon: Of the releases; 1 by default, for ``mcgen`` from 0.1 to 1, for ``sweep`` from 0.1 to 10.
+            (``clustmix-published:search=30``); all by default, for ``sweep`` two, for ``mcgen`` and ``ablations`` their
+            own.
+        epsilons: Of the releases; 1 by default, for ``mcgen`` from 0.1 to 1, for ``sweep`` from 0.1 to 10. The others
+            take one.
         seeds: How many splits; 5 by default, for ``peers`` and ``sweep`` 3.
+        ks: For ``mcgen``: shares of the rows in a cluster; from 0.2 to 1 by default, and none if empty.
+        k_epsilons: For ``mcgen``: at which epsilons k is varied; at all by default.
+        scenarios: For ``mcgen``: 1, 2 or both, which is the default.
         cache: For ``peers``: where their environments are kept.
         progress: Told of each cell.
 
@@ -92,8 +100,13 @@ def benchmark(
     }
     if seeds is not None:
         common["seeds"] = seeds
-    if epsilon is not None:
-        common |= {"epsilons": (epsilon,)} if table in ("mcgen", "sweep") else {"epsilon": epsilon}
+    if epsilons is not None:
+        several = table in ("mcgen", "sweep")
+        common |= {"epsilons": tuple(epsilons)} if several else {"epsilon": _only(epsilons, table)}
+    for name, value in (("ks", ks), ("k_epsilons", k_epsilons), ("scenarios", scenarios)):
+        if value is not None and table != "mcgen":
+            raise SettingError(f"{name} ({_listed(value)}) cannot be chosen for {table}; leave it out")
+        common |= {} if value is None else {name: tuple(value)}
     if table == "peers":
         common["cache"] = cache or file.parent / ENVIRONMENTS
     return write(_MAKERS[table](**common), file)
@@ -106,6 +119,23 @@ _MAKERS: dict[str, Callable[..., dict[str, Any]]] = {
     "sweep": sweep,
     "ablations": ablations,
 }
+
+
+_DRAWN: dict[str, dict[str, Callable[[dict[str, Any]], str | None]]] = {
+    "mcgen": {"-epsilon.svg": mcgen_charts.by_epsilon, "-k.svg": mcgen_charts.by_k},
+    "ablations": {".svg": ablation_charts.charts},
+}
+"""Pictures of a table, by how their names end."""
+
+
+def _only(epsilons: Sequence[float], table: str) -> float:
+    if len(epsilons) != 1:
+        raise SettingError(f"epsilons ({_listed(epsilons)}) must be one for {table}; mcgen and sweep take several")
+    return epsilons[0]
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
 
 
 def _checked_file(out: str | PathLike[str]) -> Path:
@@ -121,7 +151,7 @@ def _checked_file(out: str | PathLike[str]) -> Path:
 
 
 def write(result: dict[str, Any], out: Path) -> list[Path]:
-    """Write a result as JSON, Markdown and HTML, and ablations also as SVG; each appears whole or not at all.
+    """Write a result as JSON, Markdown and HTML, and its pictures as SVG; each appears whole or not at all.
 
     Raises:
         SettingError: It cannot be written.
@@ -131,12 +161,14 @@ def write(result: dict[str, Any], out: Path) -> list[Path]:
         ".md": markdown(result),
         ".html": html(result),
     }
-    drawn = ablation_charts.charts(result) if result["table"] == "ablations" else None
-    texts |= {".svg": drawn} if drawn else {}
+    for ending, draw in _DRAWN.get(result["table"], {}).items():
+        drawn = draw(result)
+        texts |= {ending: drawn} if drawn else {}
     files = []
-    for suffix, text in texts.items():
-        write_whole(out.with_suffix(suffix), text)
-        files.append(out.with_suffix(suffix))
+    for ending, text in texts.items():
+        file = out.with_name(out.stem + ending)
+        write_whole(file, text)
+        files.append(file)
     return files
 
 

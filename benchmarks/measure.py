@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib.metadata
 import importlib.util
 import math
@@ -11,9 +12,11 @@ import platform
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import threea
@@ -23,8 +26,9 @@ from benchmarks.datasets import Dataset
 from threea.budget import check_epsilon
 from threea.certificate import Guarantee
 from threea.errors import InputError, MissingExtra, SettingError
-from threea.evaluate.evidence import matrices
-from threea.evaluate.utility import learners
+from threea.evaluate.evidence import Matrix, matrices
+from threea.evaluate.utility import learners, metrics
+from threea.evaluate.utility.threads import side_by_side
 from threea.framework import Recipe
 from threea.recipes import RECIPES
 from threea.session import make_recipe, synthesize
@@ -180,20 +184,64 @@ def released(
     }
 
 
+class FittedLearners:
+    """Learners that were fitted already, so that scoring on another table need not fit them again.
+
+    They are known by the exact numbers that they were fitted to, whose codes depend on the tested categories, too.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int, str], learners.Fitted] = {}
+
+    def fit(self, name: str, train: Matrix, seed: int, task: learners.Task) -> learners.Fitted:
+        """Return a learner fitted to the table, now or before; call it through `side_by_side`, as `learners.fit`."""
+        numbers = hashlib.sha256(train.values.tobytes() + train.target.tobytes())
+        key = (name, seed, numbers.hexdigest())
+        if key not in self._kept:
+            self._kept[key] = learners.fit(name, train, seed, task)
+        return self._kept[key]
+
+
 def scored(
-    dataset: Dataset, *, real: pa.Table, train: pa.Table, test: pa.Table, names: Sequence[str], seed: int
+    dataset: Dataset,
+    *,
+    real: pa.Table,
+    train: pa.Table,
+    test: pa.Table,
+    names: Sequence[str],
+    seed: int,
+    fitted: FittedLearners | None = None,
 ) -> dict[str, Cell]:
     """Fit learners on one table and score them on another, with settings decided from the real training rows.
+
+    Args:
+        dataset: What the tables are of.
+        real: The real training rows.
+        train: Rows to learn from.
+        test: Rows to score on.
+        names: Of the learners.
+        seed: Makes it repeatable.
+        fitted: Of the same real rows; give it where several calls have the same rows to learn from.
 
     Returns:
         By learner: its figures, and its settings under ``classifier``.
     """
+    kept = FittedLearners() if fitted is None else fitted
     coded = matrices([real, train, test], described(dataset))
     task = learners.Task.of(coded[0])
-    return {
-        name: learners.score(name, coded[1], coded[2], seed, task) | {"classifier": task.settings[name]}
-        for name in names
-    }
+    cells: dict[str, Cell] = {}
+    for name in names:
+        work = partial(_figures, kept, name, coded[1], coded[2], seed, task)
+        figures, rows = side_by_side({name: work})[name]
+        by_name = {figure: float(values[0]) for figure, values in figures(np.ones((1, rows))).items()}
+        cells[name] = by_name | {"classifier": task.settings[name]}
+    return cells
+
+
+def _figures(
+    kept: FittedLearners, name: str, train: Matrix, test: Matrix, seed: int, task: learners.Task
+) -> tuple[metrics.Figures, int]:
+    return kept.fit(name, train, seed, task).figures(test)
 
 
 def taught(

@@ -26,7 +26,7 @@ _SOURCE = re.compile(r"<(?:img|a)\b[^>]*\b(?:src|href)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+\s+(.+?)\s*$", re.MULTILINE)
 _TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 _FIGURE = re.compile(r"<!-- ([\w-]+): ([^>]+?) -->\s*([\d.,]+\d)")
-_INCLUDE = re.compile(r"<!-- include (?P<file>\S+) -->.*?<!-- end -->", re.DOTALL)
+_INCLUDE = re.compile(r"<!-- include (?P<file>\S+)(?P<part> until (?P<end>[^>\n]+?))? -->.*?<!-- end -->", re.DOTALL)
 _HELP = re.compile(r"^\$ (threea(?: [\w-]+)* --help)$", re.MULTILINE)
 
 
@@ -185,14 +185,16 @@ def wrong_figures(root: Path) -> list[str]:
 
 
 def stale_includes(root: Path, *, mend: bool = False) -> list[str]:
-    """Find parts that should be another file's text and are not; or put that text in."""
+    """Find parts that should be another file's text, or the text until one of its headings, and are not; or mend it."""
     problems = []
     for path in pages(root):
         text = path.read_text(encoding="utf-8")
 
         def fresh(found: re.Match[str]) -> str:
-            included = (root / found["file"]).read_text(encoding="utf-8").strip()
-            return f"<!-- include {found['file']} -->\n\n{included}\n\n<!-- end -->"
+            included = (root / found["file"]).read_text(encoding="utf-8")
+            if found["part"]:
+                included = included.partition(f"\n## {found['end']}")[0]
+            return f"<!-- include {found['file']}{found['part'] or ''} -->\n\n{included.strip()}\n\n<!-- end -->"
 
         renewed = _INCLUDE.sub(fresh, text)
         if renewed != text and mend:

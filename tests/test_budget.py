@@ -82,7 +82,7 @@ def test_an_epsilon_that_is_none_is_refused(epsilon):
         Budget(epsilon)
 
 
-@pytest.mark.parametrize("delta", [0, 1, -1e-9, 2, math.nan, "1e-6", None])
+@pytest.mark.parametrize("delta", [1e-16, 1, -1e-9, 2, math.nan, "1e-6", None])
 def test_a_delta_that_is_none_is_refused(delta):
     with pytest.raises(SettingError, match="delta"):
         Budget(1.0, delta)
@@ -106,3 +106,12 @@ def test_a_budget_is_a_value():
     assert len({budget, Budget(1.0, 1e-5), Budget(1.0, 1e-6)}) == 2
     with pytest.raises(AttributeError):
         budget.epsilon = 2.0
+
+
+def test_without_a_delta_epsilons_are_shared_out():
+    pure = Budget(1.0, 0)
+    assert pure.mu == pure.rho == 0
+    parts = pure.split([3, 1])
+    assert [part.epsilon for part in parts] == pytest.approx([0.75, 0.25])
+    assert math.fsum(part.epsilon for part in parts) <= 1
+    assert {part.delta for part in parts} == {0}

@@ -119,6 +119,18 @@ def test_a_figure_that_was_not_measured_is_found(house):
     ]
 
 
+def test_an_included_part_ends_where_it_says(house):
+    root = house(README="<!-- include a.md until Details -->\nold\n<!-- end -->\n<!-- include a.md -->\n<!-- end -->\n")
+    (root / "a.md").write_text("# A\n\nfirst\n\n## Details of it\n\nsecond\n", encoding="utf-8")
+    assert check.stale_includes(root) == ["README.md: not what it includes; run python docs/check.py --mend"]
+    check.stale_includes(root, mend=True)
+    assert (root / "README.md").read_text(encoding="utf-8") == (
+        "<!-- include a.md until Details -->\n\n# A\n\nfirst\n\n<!-- end -->\n"
+        "<!-- include a.md -->\n\n# A\n\nfirst\n\n## Details of it\n\nsecond\n\n<!-- end -->\n"
+    )
+    assert check.stale_includes(root) == []
+
+
 def test_a_tree_that_differs_from_its_plan_is_told(house):
     root = house(**{"docs__how-it-works": "```house\nattic/     gone\ndoor.py    here\n```\n"})
     source = root / "src" / "threea"

@@ -60,3 +60,15 @@ MCGEN_BASELINE = {
     },
 }
 """Table 1 of the MC-GEN paper, by scenario: accuracy when real rows train and real rows test."""
+
+MCGEN_SIZES = {"pima": (768, 8), "adult": (48_842, 14), "phishing": (11_055, 30)}
+"""Rows and features of its datasets, as the paper states them (section 5.2)."""
+
+MCGEN_ROUNDS = 100
+"""How many experiments each of its figures is the mean of (section 5.3)."""
+
+MCGEN_FIGURES = {
+    "k": {1: {"pima": 4, "adult": 5, "phishing": 6}, 2: {"pima": 7, "adult": 8, "phishing": 9}},
+    "epsilon": {1: {"pima": 10, "adult": 11, "phishing": 12}, 2: {"pima": 13, "adult": 14, "phishing": 15}},
+}
+"""The paper's pictures by what is along them, scenario and dataset. Their values are nowhere in its text."""

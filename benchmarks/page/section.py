@@ -25,12 +25,14 @@ class Section:
         head: The columns' names.
         rows: Their cells, as text.
         theirs: From which column on figures are others', published and not measured here.
+        drawings: SVGs of our own making that stand below it on the HTML page.
     """
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     theirs: int | None = None
+    drawings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

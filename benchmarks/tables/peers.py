@@ -69,7 +69,9 @@ _DPMM = ("dpmm==0.1.9", "pyarrow>=15,<18")
 PEERS = {
     "mbi MST": Peer(package="mbi", requirements=_MBI, script="mbi_mechanisms.py", mechanism="mst"),
     "mbi AIM": Peer(package="mbi", requirements=_MBI, script="mbi_mechanisms.py", mechanism="aim"),
-    "dpmm MST": Peer(package="dpmm", requirements=_DPMM, script="dpmm_mst.py", mechanism="mst"),
+    "dpmm MST": Peer(package="dpmm", requirements=_DPMM, script="dpmm_pipelines.py", mechanism="mst"),
+    "dpmm AIM": Peer(package="dpmm", requirements=_DPMM, script="dpmm_pipelines.py", mechanism="aim"),
+    "dpmm PrivBayes": Peer(package="dpmm", requirements=_DPMM, script="dpmm_pipelines.py", mechanism="privbayes"),
     "SmartNoise MST": Peer(package="smartnoise", requirements=_SMARTNOISE, script="smartnoise.py", mechanism="mst"),
     "SmartNoise AIM": Peer(package="smartnoise", requirements=_SMARTNOISE, script="smartnoise.py", mechanism="aim"),
 }
@@ -110,9 +112,9 @@ def peers(
     Returns:
         table, epsilon, seeds, learner, bins, marginal_bins, versions, recipes; lines, a list of dataset, title, metric,
         delta, method, ours (whether it is a recipe), bins (a peer's), result, a `cells.summary` with seconds
-        (fit and sample) and peak_memory_mb, and tv1, tv2, tv3, the mean total variation distance to the training rows
-        of columns, pairs and triples (mean and stdev; of the rows held out for ``real``); skipped, a list of what
-        and reason.
+        (fit and sample) and peak_memory_mb, accuracy (mean and stdev), and tv1, tv2, tv3, the mean total variation
+        distance to the training rows of columns, pairs and triples (mean and stdev; of the rows held out for
+        ``real``); skipped, a list of what and reason.
 
     Raises:
         SettingError: A name or number is wrong, or the scripts are not there.
@@ -286,7 +288,7 @@ def _line(runner: _Runner, cells: Sequence[Cell]) -> dict[str, Any]:
         "ours": runner.recipe is not None,
         "bins": runner.bins if runner.peer else None,
         "result": summary(cells),
-        **{distance: spread(cells, distance) for distance in DISTANCES},
+        **{figure: spread(cells, figure) for figure in ("accuracy", *DISTANCES)},
     }
 
 

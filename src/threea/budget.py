@@ -42,11 +42,11 @@ def check_delta(delta: float) -> None:
     """Refuse a delta that is no privacy budget.
 
     Raises:
-        SettingError: Unless it is a number within the range whose arithmetic was checked.
+        SettingError: Unless it is 0, or a number within the range whose arithmetic was checked.
     """
-    if not _is_number(delta) or not LEAST_DELTA <= delta < 1:
-        advice = "choose well under one in the number of rows, such as 1e-6"
-        raise SettingError(f"delta ({delta}) must be > 0 and < 1, at least {LEAST_DELTA:g}; {advice}")
+    if not _is_number(delta) or not (delta == 0 or LEAST_DELTA <= delta < 1):
+        advice = "choose well under one in the number of rows, such as 1e-6, or 0 for pure epsilon"
+        raise SettingError(f"delta ({delta}) must be 0, or from {LEAST_DELTA:g} to below 1; {advice}")
 
 
 def _is_number(value: object) -> bool:
@@ -59,7 +59,8 @@ class Budget:
 
     Args:
         epsilon: Bound on the privacy loss, > 0.
-        delta: Probability with which the bound may fail, in (0, 1).
+        delta: Probability with which the bound may fail, in [0, 1). With 0, pure epsilon-differential privacy, nothing
+            but Laplace noise and private choices can be afforded.
         adjacency: ``add-remove`` (default) or ``replace``.
 
     Raises:
@@ -86,8 +87,8 @@ class Budget:
 
     @property
     def mu(self) -> float:
-        """The mu of Gaussian differential privacy that this budget affords."""
-        return mu_from(self.epsilon, self.delta)
+        """The mu of Gaussian differential privacy that this budget affords; none without a delta."""
+        return mu_from(self.epsilon, self.delta) if self.delta else 0.0
 
     @property
     def rho(self) -> float:
@@ -98,7 +99,8 @@ class Budget:
         """Share the budget out by weights.
 
         Guarantees:
-            - The parts, spent on Gaussian mechanisms, compose to the whole: their mu² add up to this mu².
+            - The parts, spent on Gaussian mechanisms, compose to the whole: their mu² add up to this mu². Without a
+              delta their epsilons do.
             - Every part is stated at this budget's delta.
 
         Args:
@@ -110,7 +112,10 @@ class Budget:
         if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
             raise SettingError(f"weights ({list(weights)}) must be positive numbers")
         shares = [weight / math.fsum(weights) for weight in weights]
-        parts = [epsilon_from(self.mu * math.sqrt(share), self.delta) for share in shares]
+        if self.delta:
+            parts = [epsilon_from(self.mu * math.sqrt(share), self.delta) for share in shares]
+        else:
+            parts = [self.epsilon * share * (1 - 1e-15) for share in shares]
         if min(parts) < LEAST_EPSILON:
             raise SettingError(f"weights ({list(weights)}) leave a part too small; make them more even")
         return tuple(Budget(part, self.delta, self.adjacency) for part in parts)

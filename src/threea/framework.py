@@ -4,9 +4,8 @@ A query is a bounded function of one row. Its answer is the sum over all rows, p
 Everything else is post-processing.
 
 - **Approximate** the distribution of the private rows: an `Approximation` asks a few such queries and fits a `Model`.
-- **Adapt** the model to the learning task, so that classifiers trained on its samples lose little: an `Adaptation` may
-  ask more, and returns an adapted model. Together they stand for ``alpha * L1 + (1 - alpha) * L2``: L1 the distance to
-  the private distribution, L2 the loss of a classifier; a recipe that can weigh them has a setting `alpha`.
+- **Adapt** it to the learning task: an `Adaptation` may ask more, and returns an adapted model. Both together stand for
+  ``alpha * L1 + (1 - alpha) * L2``, L1 the distance to the private distribution, L2 a classifier's loss; see `alpha`.
 - **Anonymize**: every question of both stages goes through the private table (`anonymize/`), which clips, sums, charges
   and adds noise. A `Recipe` says which stages to use and how they share the budget; running it gives a `Release`.
 """
@@ -78,10 +77,13 @@ class Recipe(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    guarantee: ClassVar[Guarantee] = Guarantee.PROVEN
-    """What it promises; less is said of a release if what happened says less."""
     fixed: ClassVar[bool] = False
     """Whether it makes a finite set of rows, of its own size, and not a distribution to draw from."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it promises, so set; less is said of a release if what happened says less."""
+        return Guarantee.PROVEN
 
     @property
     def assumptions(self) -> tuple[str, ...]:

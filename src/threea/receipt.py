@@ -68,6 +68,8 @@ def _sentences(recipe: Recipe, table: PrivateTable, rows: int | None) -> Iterato
     budget, unit = table.budget, table.unit
     if recipe.guarantee is not Guarantee.PROVEN:
         yield f"Its guarantee is {recipe.guarantee}, not proven: see the assumptions in the certificate."
+    if not budget.delta:
+        yield "Delta is 0: pure epsilon, by Laplace noise and private choices alone."
     weak = words.weakness(budget.epsilon, budget.delta)
     if weak:
         yield f"Warning: {weak}"

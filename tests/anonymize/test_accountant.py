@@ -347,6 +347,23 @@ def test_large_choices_cost_about_their_epsilon(each, mu):
     assert 0.99 * each <= epsilon_of(lines, 1e-6, ADD_REMOVE) <= each + epsilon_from(mu or 1e-3, 1e-6) + 1e-3
 
 
+def test_without_a_delta_epsilons_add_up_and_nothing_else_is_allowed():
+    budget = Budget(1.0, 0)
+    asked = [Step(name="a", weight=3, kind=Pure, count=7), Step(name="b", weight=1, kind=Pure)]
+    lines = Plan.calibrate(budget, asked).lines
+    assert [line.event.epsilon * line.count for line in lines] == pytest.approx([0.75, 0.25])
+    assert 0.99 < epsilon_of(lines, 0.0, ADD_REMOVE) <= 1.0
+    for other in (Gaussian(1.0), Sampled(0.5, 1.0), PartitionSelection(1.0, 1e-9), NonPrivate("test")):
+        assert epsilon(Pure(0.1), other, delta=0.0) == math.inf
+    for kind, reason in (
+        (Gaussian, "no Gaussian noise"),
+        (Sampled, "no Gaussian"),
+        (PartitionSelection, "finding the schema"),
+    ):
+        with pytest.raises(SettingError, match=f"delta \\(0\\).*{reason}"):
+            Plan.calibrate(budget, [*asked, Step(name="c", weight=1, kind=kind, rate=0.5)])
+
+
 @pytest.mark.parametrize("mu", [1e-3, 0.1, 0.5, 1.0, 3.0, 9.9, 10.1, 30.0])
 def test_losses_within_the_range_are_covered_by_gdp(mu):
     """Every pair whose losses lie in a range is told apart no better than by mu-GDP, and one pair just as well."""

@@ -19,7 +19,7 @@ import pytest
 import threea
 from benchmarks import datasets, environments, measure
 from benchmarks.cells import CellFile, Key, finite, summary
-from benchmarks.command import TABLES, benchmark, html, markdown, mcgen, peers, sweep, table1
+from benchmarks.command import TABLES, benchmark, html, markdown, peers, sweep, table1
 from benchmarks.datasets import Dataset
 from benchmarks.datasets.published import TABLE1
 from benchmarks.page import sweep_chart
@@ -191,7 +191,12 @@ def test_mean_distance_is_over_the_datasets_that_all_have_scores(tmp_path: Path,
     assert result["mean_distance_to_real"]["theirs"]["ClustMix"] == 0.087
 
 
-def test_a_recipe_becomes_a_column_by_being_registered(tmp_path: Path) -> None:
+def test_a_recipe_becomes_a_column_by_being_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def released(dataset: Dataset, train: pa.Table, recipe: Recipe, **settings: object) -> tuple:
+        return train, {"rows": train.num_rows, "guarantee": str(recipe.guarantee), "accounted_epsilon": 1.0}
+
+    # Which columns there are does not depend on what is in them.
+    monkeypatch.setattr("benchmarks.tables.table1.released", released)
     result = table1(["toy"], None, seeds=1, data=tmp_path)
     assert list(result["recipes"]) == list(recipes.RECIPES)
     assert set(page(result).sections[0].head) >= {"claimed", "broken", "independent"}
@@ -500,57 +505,6 @@ def test_a_summary_says_what_failed() -> None:
     assert summary([{"score": 0.5}])["stdev"] is None
 
 
-def test_mcgen_has_both_scenarios(tmp_path: Path) -> None:
-    result = mcgen(["toy"], ["independent", "broken"], [0.5, 1.0], 1, data=tmp_path, rows=400)
-    assert [(line["scenario"], line["learner"]) for line in result["lines"]] == [
-        (scenario, learner) for scenario in (1, 2) for learner in ("svm", "logistic", "boosting")
-    ]
-    for line in result["lines"]:
-        assert line["rows"] == 400
-        assert line["real"]["mean"] > 0.7
-        assert set(line["recipes"]["independent"]) == {"0.5", "1"}
-        assert 0 < line["recipes"]["independent"]["1"]["mean"] <= 1
-        assert line["recipes"]["broken"]["1"]["error"].startswith("error: ValueError")
-    # Scenario 1 releases the smaller part, 80 of 400 rows; scenario 2 the larger, 320. The counts' standard deviations
-    # are 9 and 8, so a false alarm is far under 1e-6.
-    small, large = (result["lines"][place]["recipes"]["independent"]["1"]["rows"] for place in (0, 3))
-    assert small < large
-    shown = page(result).sections
-    assert [section.title[:10] for section in shown] == ["Scenario 1", "Scenario 2"]
-    # A line for each recipe: six columns for each of many would fit no page.
-    assert list(shown[0].head[3:]) == ["recipe", "Real", "ε 0.5", "ε 1", "Real (theirs)"]
-    assert [row[2:4] for row in shown[1].rows] == [
-        [learner, recipe] for learner in ("svm", "logistic", "boosting") for recipe in ("independent", "broken")
-    ]
-    assert {len(row) for section in shown for row in section.rows} == {len(shown[0].head)}
-
-
-def test_mcgen_trains_and_tests_on_the_right_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def scored(dataset: Dataset, *, real: pa.Table, train: pa.Table, test: pa.Table, names: list, seed: int) -> dict:
-        seen.append((real, train, test))
-        return {name: {"accuracy": 1.0} for name in names}
-
-    def released(dataset: Dataset, train: pa.Table, recipe: Recipe, **settings: object) -> tuple:
-        assert settings["delta"] == 1 / train.num_rows
-        return train.replace_schema_metadata({"made": "synthetic"}), {}
-
-    monkeypatch.setattr("benchmarks.tables.mcgen.scored", scored)
-    monkeypatch.setattr("benchmarks.tables.mcgen.released", released)
-    mcgen(["toy"], ["independent"], [1.0], 1, data=tmp_path)
-    sizes = [(train.num_rows, bool(train.schema.metadata), test.num_rows, bool(test.schema.metadata))
-             for _, train, test in seen]  # fmt: skip
-    assert sizes == [(480, False, 120, False), (480, False, 120, True), (480, True, 120, False)]
-    assert all(real.num_rows == 480 and not real.schema.metadata for real, _, _ in seen)
-
-
-def test_their_mcgen_baseline_stands_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(datasets.LOADERS, "pima", lambda folder: Dataset(**_fields(toy(folder), name="pima")))
-    result = mcgen(["pima"], ["independent"], [1.0], 1, data=tmp_path)
-    assert [line["theirs"] for line in result["lines"]] == [0.80, 0.78, 0.75, 0.82, 0.80, 0.85]
-
-
 def _fields(dataset: Dataset, **changed: object) -> dict:
     return {name: getattr(dataset, name) for name in Dataset.__slots__} | changed
 
@@ -591,6 +545,21 @@ def test_a_peer_gets_codes_and_its_rows_are_scored(tmp_path: Path, scripts: Path
     assert abs(found["echo"]["mean"] - found["real"]["mean"]) < 0.05
     assert (found["echo"]["seconds"], found["echo"]["peak_memory_mb"], found["echo"]["version"]) == (1.5, 77.0, "1.2.3")
     assert found["fail"]["error"] == "error: RuntimeError: exit code 1: no such thing"
+    accuracy = {line["method"]: line["accuracy"]["mean"] for line in result["lines"]}
+    assert abs(accuracy["echo"] - accuracy["real"]) < 0.05
+    assert accuracy["fail"] is None
+    shown = page(result).sections[0]
+    assert shown.rows[0][list(shown.head).index("accuracy")] == f"{accuracy['real']:.3f}"
+
+
+def test_every_peer_is_a_mechanism_of_its_script() -> None:
+    folder = Path(peers_module.__file__).parents[1] / "peers"
+    for peer in peers_module.PEERS.values():
+        assert f'"{peer.mechanism}"' in (folder / peer.script).read_text() or peer.package == "smartnoise"
+    methods = {name.split()[0]: set() for name in peers_module.PEERS}
+    for name in peers_module.PEERS:
+        methods[name.split()[0]].add(name.split()[1])
+    assert methods == {"mbi": {"MST", "AIM"}, "dpmm": {"MST", "AIM", "PrivBayes"}, "SmartNoise": {"MST", "AIM"}}
 
 
 def test_distances_of_marginals_stand_beside_the_score(tmp_path: Path, scripts: Path) -> None:
@@ -889,7 +858,7 @@ def test_epsilon_and_seeds_reach_the_table(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setitem(sys.modules["benchmarks.command"]._MAKERS, name, recording(name))
     monkeypatch.setattr("benchmarks.command.write", lambda result, place: [])
     for name in TABLES:
-        benchmark(name, data="d", out=tmp_path / "x.json", epsilon=0.5, seeds=7)
+        benchmark(name, data="d", out=tmp_path / "x.json", epsilons=[0.5], seeds=7)
     assert (seen["table1"]["epsilon"], seen["peers"]["epsilon"], seen["ablations"]["epsilon"]) == (0.5, 0.5, 0.5)
     assert (seen["mcgen"]["epsilons"], seen["sweep"]["epsilons"]) == ((0.5,), (0.5,))
     assert all(settings["seeds"] == 7 for settings in seen.values())
@@ -907,7 +876,10 @@ def test_epsilon_and_seeds_reach_the_table(tmp_path: Path, monkeypatch: pytest.M
         ({"datasets": ["adlut"]}, r"^dataset \(adlut\) is unknown; did you mean adult\?"),
         ({"datasets": []}, r"^datasets must name at least one"),
         ({"recipes": ["independant"]}, r"^recipe \(independant\) is unknown; did you mean independent\?"),
-        ({"epsilon": 0.0}, r"^epsilon \(0.0\) must be"),
+        ({"epsilons": [0.0]}, r"^epsilon \(0.0\) must be"),
+        ({"epsilons": [0.5, 1.0]}, r"^epsilons \(0.5, 1\) must be one for table1; mcgen and sweep take several$"),
+        ({"ks": [0.5, 1.0]}, r"^ks \(0.5, 1\) cannot be chosen for table1; leave it out$"),
+        ({"scenarios": [1]}, r"^scenarios \(1\) cannot be chosen for table1; leave it out$"),
         ({"seeds": 0}, r"^seeds \(0\) must be at least 1$"),
         ({"out": "x.html"}, r"^out \(x.html\) must end in .json"),
         ({"out": "none/x.json"}, r"does not exist; make it first$"),

@@ -357,6 +357,17 @@ class TestBenchmark:
         assert threea(*self.ARGUMENTS, "--epsilon", 2)[0] == 0
         assert json.loads((tmp_path / "table1.json").read_text()) == result
 
+    def test_mcgen_can_be_run_in_parts(self, threea, tmp_path):
+        parts = ("benchmark", "mcgen", "--datasets", "toy", "--recipes", "independent", "--seeds", 1, "--data", ".")
+        code, _, err = threea(*parts, "--scenarios", "2", "--epsilons", "0.5,1", "--ks", "none")
+        assert (code, err) == (0, "")
+        result = json.loads((tmp_path / "mcgen.json").read_text())
+        assert (result["epsilons"], result["ks"], result["scenarios"]) == ([0.5, 1.0], [], [2])
+        cells = (tmp_path / "mcgen.cells.jsonl").read_text()
+        assert threea(*parts, "--scenarios", "1,2", "--epsilons", "1")[0] == 0
+        added = (tmp_path / "mcgen.cells.jsonl").read_text().removeprefix(cells)
+        assert [json.loads(line)["settings"]["scenario"] for line in added.splitlines()] == [1]
+
     def test_data_is_looked_for_in_the_option_the_variable_then_here(self, threea, tmp_path, monkeypatch):
         assert refused(threea(*self.ARGUMENTS), 2, "data folder (data)")
         monkeypatch.setenv("THREEA_DATA", "variable")
@@ -374,6 +385,12 @@ class TestBenchmark:
             (["table1", "--datasets", "toy", "--recipes", "independant"], "did you mean independent"),
             (["table1", "--datasets", "toy", "--epsilon", "0"], "epsilon (0.0)"),
             (["table1", "--datasets", "toy", "--epsilon", "much"], "epsilon (much)"),
+            (["table1", "--datasets", "toy", "--epsilons", "0.1,1"], "epsilons (0.1, 1) must be one for table1"),
+            (["table1", "--datasets", "toy", "--ks", "0.5"], "ks (0.5) cannot be chosen for table1"),
+            (["mcgen", "--datasets", "toy", "--ks", "0,1"], "ks (0) must be shares of the rows"),
+            (["mcgen", "--datasets", "toy", "--scenarios", "3"], "scenarios (3) must be 1 or 2"),
+            (["mcgen", "--datasets", "toy", "--k-epsilons", "5"], "k_epsilons (5) must be among the epsilons"),
+            (["figures", "--scenarios", "1"], "scenarios (1) cannot be chosen for figures"),
             (["table1", "--datasets", "toy", "--seeds", "0"], "seeds (0)"),
             (["table1", "--datasets", "toy", "--out", "table.txt"], "must end in .json"),
             (["table1", "--datasets", "toy", "--out", "no/where.json"], "does not exist"),
@@ -461,7 +478,17 @@ def test_help_lists_the_commands_and_their_contract(threea):
     options = {
         "evaluate": ("--train", "--holdout", "--out", "DIR"),
         "audit": ("--epsilon", "--delta", "--trials", "--out", "RECIPE", "caught"),
-        "benchmark": ("--data", "--datasets", "--recipes", "--epsilon", "--seeds", "--out", "TABLE", "THREEA_DATA"),
+        "benchmark": (
+            "--datasets",
+            "--recipes",
+            "--epsilon",
+            "--seeds",
+            "--ks",
+            "--scenarios",
+            "--out",
+            "TABLE",
+            "THREEA_DATA",
+        ),
     }
     for command, words in options.items():
         assert command in out

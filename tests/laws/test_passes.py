@@ -12,7 +12,7 @@ from threea.certificate import Guarantee
 from threea.recipes import RECIPES
 from threea.testing import CASES, OnlySums, SeededNoise
 
-PROVEN = [name for name in RECIPES if RECIPES[name].guarantee is Guarantee.PROVEN]
+PROVEN = [name for name in RECIPES if RECIPES[name]().guarantee is Guarantee.PROVEN]
 CASE = CASES["plain"]
 
 

@@ -53,7 +53,8 @@ def epsilon_of(lines: Iterable[Line], delta: float, adjacency: Adjacency) -> flo
         adjacency: Matters for `Sampled` only; the other events are already in units of the sensitivity.
 
     Returns:
-        Epsilon, infinite if the rows were handed out or delta does not cover the thresholds.
+        Epsilon, infinite if the rows were handed out or delta does not cover the thresholds. At delta 0, the sum of the
+        pure events' epsilons, infinite if there are others.
     """
     return _epsilon_of(tuple(lines), delta, adjacency)
 
@@ -62,6 +63,8 @@ def epsilon_of(lines: Iterable[Line], delta: float, adjacency: Adjacency) -> flo
 def _epsilon_of(lines: tuple[Line, ...], delta: float, adjacency: Adjacency) -> float:
     if any(isinstance(line.event, NonPrivate) for line in lines):
         return math.inf
+    if delta == 0 and all(isinstance(line.event, Pure) for line in lines):
+        return math.fsum(line.event.epsilon * line.count for line in lines if isinstance(line.event, Pure))
     delta -= math.fsum(line.event.delta * line.count for line in lines if isinstance(line.event, PartitionSelection))
     if delta <= 0:
         return math.inf

@@ -77,6 +77,8 @@ class Plan:
         names = [step.name for step in steps]
         if not steps or len(set(names)) != len(names):
             raise SettingError(f"steps ({names}) must be named, each name once")
+        if not budget.delta:
+            return cls(budget, _price_pure(steps, budget.epsilon), recipe)
         if all(step.kind is Gaussian for step in steps):
             return cls(budget, _price(steps, budget.mu, 0.0), recipe)
         thresholds = sum(step.count for step in steps if step.kind is PartitionSelection)
@@ -174,6 +176,22 @@ def _price(steps: Sequence[Step], mu: float, threshold_delta: float) -> tuple[Li
         return Line(step.name, _event(step, each, threshold_delta), step.count, share)
 
     return tuple(line(step) for step in steps)
+
+
+def _price_pure(steps: Sequence[Step], epsilon: float) -> tuple[Line, ...]:
+    """Price steps so that their epsilons add up, each by its weight: without a delta there is no other noise."""
+    for step in steps:
+        if step.kind is PartitionSelection:
+            raise SettingError("delta (0) cannot pay for finding the schema; give a schema, or a delta such as 1e-6")
+        if step.kind is not Pure:
+            remedy = "set noise=laplace in a recipe that has it, or give a delta such as 1e-6"
+            raise SettingError(f"delta (0) affords no Gaussian noise, which {step.name} has; {remedy}")
+    total = math.fsum(step.weight for step in steps)
+    # Rounded down, so that the sum is not above epsilon.
+    return tuple(
+        Line(step.name, Pure(epsilon * (share := step.weight / total) / step.count * (1 - 1e-14)), step.count, share)
+        for step in steps
+    )
 
 
 def _event(step: Step, mu: float, threshold_delta: float) -> Event:

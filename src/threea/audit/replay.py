@@ -139,9 +139,10 @@ def replay(
     if recipe.guarantee is not Guarantee.PROVEN:
         raise SettingError(f"{recipe.name} is not proven: it reads the rows, and no question of it has a price")
     found: dict[str, Question] = {}
-    chosen = list(settings() if among is None else among)
+    asked = budget or Budget(1.0)
+    # Without a delta, no schema can be found.
+    chosen = [setting for setting in (settings() if among is None else among) if setting.known or asked.delta]
     for done, setting in enumerate(chosen):
-        asked = budget or Budget(1.0)
         stated = replace(asked, adjacency=setting.adjacency, epsilon=asked.epsilon * (100 if setting.rich else 1))
         with tempfile.TemporaryDirectory() as folder:
             _replay(recipe, stated, setting, Path(folder), found)

@@ -149,9 +149,20 @@ def benchmark(
         ),
     ] = None,
     epsilon: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Of every release; by default the table's.")
+        str | None,
+        typer.Option(
+            "--epsilon", "--epsilons", metavar="X,Y", help="Of every release; mcgen and sweep take several numbers."
+        ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="How many splits; by default the table's.")] = None,
+    ks: Annotated[
+        str | None,
+        typer.Option(metavar="X,Y", help="mcgen: shares of the rows in a cluster; 'none' for the recipes' own alone."),
+    ] = None,
+    k_epsilons: Annotated[
+        str | None, typer.Option(metavar="X,Y", help="mcgen: at which of the epsilons k is varied; at all by default.")
+    ] = None,
+    scenarios: Annotated[str | None, typer.Option(metavar="1,2", help="mcgen: which of its two scenarios.")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -161,7 +172,8 @@ def benchmark(
 ) -> None:
     """Measure recipes on public datasets: a table as JSON, Markdown and HTML; or draw the ClustMix paper's figures."""
     if table == "figures":
-        _draw_figures(data, out, {"datasets": datasets, "recipes": recipes, "epsilon": epsilon, "seeds": seeds})
+        others = {"datasets": datasets, "recipes": recipes, "epsilon": epsilon, "seeds": seeds, "ks": ks}
+        _draw_figures(data, out, {**others, "k_epsilons": k_epsilons, "scenarios": scenarios})
         return
     command = _from_repository("benchmarks.command")
     with _status(f"Measuring {table}", keep=True) as tell:
@@ -171,8 +183,11 @@ def benchmark(
             out=Path(f"{table}.json") if out is None else out,
             datasets=_names(datasets),
             recipes=_names(recipes),
-            epsilon=None if epsilon is None else terminal.number("epsilon", epsilon),
+            epsilons=_numbers("epsilon", epsilon),
             seeds=seeds,
+            ks=[] if ks == "none" else _numbers("ks", ks),
+            k_epsilons=_numbers("k_epsilons", k_epsilons),
+            scenarios=_numbers("scenarios", scenarios),
             progress=tell,
         )
     for file in files:
@@ -229,6 +244,11 @@ def _names(text: str | None) -> list[str] | None:
         elif part.strip():
             names.append(part.strip())
     return None if text is None else names
+
+
+def _numbers(name: str, text: str | None) -> list[float] | None:
+    """Read numbers between commas."""
+    return None if text is None else [terminal.number(name, part.strip()) for part in text.split(",")]
 
 
 def _cores() -> int:

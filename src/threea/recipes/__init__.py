@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from threea.framework import Recipe
     from threea.published.clustmix import ClustMixPublished
     from threea.published.dpmix import DPMixPublished
+    from threea.published.mcgen import MCGenPublished
+    from threea.published.rongauss import RonGaussPublished
     from threea.recipes.aim import AIM
     from threea.recipes.auto import Auto
     from threea.recipes.clustmix import ClustMix
@@ -33,6 +35,8 @@ _HOMES = {
     "aim": ("threea.recipes.aim", "AIM"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
+    "mcgen-published": ("threea.published.mcgen", "MCGenPublished"),
+    "rongauss-published": ("threea.published.rongauss", "RonGaussPublished"),
 }
 """Module and class of each recipe."""
 
@@ -47,6 +51,8 @@ SUMMARIES: Mapping[str, str] = {
     "mst": "a spanning tree of pairs of columns; general statistics, with or without a target",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
+    "mcgen-published": "mcgen as in its paper, or with the noise of its code, without a proof",
+    "rongauss-published": "a noisy Gaussian per class on a random subspace, after its paper, without a proof",
 }
 """What each recipe does, in a line."""
 
@@ -100,6 +106,8 @@ __all__ = [
     "Gaussians",
     "Independent",
     "LabelTree",
+    "MCGenPublished",
+    "RonGaussPublished",
 ]
 
 

@@ -171,8 +171,8 @@ def meaning(certificate: Certificate) -> list[str]:
     question = f"which of two versions of {certain} was" if replaced else f"whether {certain} was"
     return [
         f"Suppose {unit} {change}. Whatever someone could conclude from this release becomes more or less likely by at"
-        f" most a factor of {factor(certificate.epsilon)} (e to the power ε), apart from a chance of"
-        f" {chance(certificate.delta)}.",
+        f" most a factor of {factor(certificate.epsilon)} (e to the power ε)"
+        + (f", apart from a chance of {chance(certificate.delta)}." if certificate.delta else ", without exception."),
         f"In other words: a coin toss tells {question} in the private table half of the time. With this release in"
         " hand, and any other knowledge besides, no one can tell more than"
         f" {percent(best_guess(certificate.epsilon, certificate.delta))} of the time.",
