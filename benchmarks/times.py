@@ -23,7 +23,7 @@ from benchmarks.record import record
 from threea.cost import passes, terms
 from threea.table.schema import Schema
 
-RECIPES = ("independent", "labeltree", "gaussians", "clustmix")
+RECIPES = ("independent", "labeltree", "gaussians", "clustmix", "mst", "aim")
 ROWS, EPSILON, SECONDS, MEMORY = 20_000, 8.0, 240, 8 << 30
 LEAST = {"seconds": {"cells": 1.8e-5}, "bytes": {"drawing": 16.0}}
 """A noisy count takes as much with every recipe as with `independent`, if a table has rows enough to ask for it; what

@@ -28,7 +28,7 @@ CONDITIONS = [
     {"died": False, "ward": "medicine", "age": (40, 59)},
     {"length_of_stay": (2, 5), "ward": ["surgery", "medicine"]},
 ]
-ALL = ["labeltree", "independent", "clustmix", "gaussians", "dpmix"]
+ALL = ["labeltree", "independent", "clustmix", "gaussians", "dpmix", "mst", "aim"]
 
 
 def model_of(name, stays=20_000, noise=3, **settings):

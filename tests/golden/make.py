@@ -23,6 +23,7 @@ KINDS = {
     "gaussians": ("gaussians", "plain", 10.0, {"bins": 4}),
     "mixture": ("clustmix", "plain", 5.0, {}),
     "points": ("dpmix", "plain", 10.0, {"points": 4}),
+    "graphical": ("aim", "plain", 10.0, {"bins": 4}),
     "published": ("dpmix-published", "plain", 10.0, {"points": 4}),
 }
 

@@ -63,13 +63,13 @@ class GraphColumn:
     @property
     def merged_counts(self) -> tuple[Floats, Floats]:
         """Noisy counts of the merged cells, and the noise on them: more on those of many cells."""
-        counts = np.bincount(self.merged.groups, weights=self.counts)
+        counts: Floats = np.bincount(self.merged.groups, weights=self.counts).astype(np.float64)
         return counts, self.stddev * np.sqrt(np.bincount(self.merged.groups))
 
     def likelihood(self, condition: Condition | None) -> Floats:
         """Return how likely a value of each merged cell fits."""
         fit = self.shares * fitting(self.merged.cells, condition)
-        return np.bincount(self.merged.groups, weights=fit, minlength=self.merged.size)
+        return np.bincount(self.merged.groups, weights=fit, minlength=self.merged.size).astype(np.float64)
 
     def drawn(self, cell: Whole, rng: np.random.Generator, condition: Condition | None) -> Chunk:
         """Draw a value for each merged cell, one that fits."""

@@ -21,7 +21,7 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class GraphicalModel:
-    """Columns that depend on one another as the cliques of a junction tree say. Plain arrays: nothing is fitted any more.
+    """Columns that depend on one another as the cliques of a junction tree say. Plain arrays: it needs no fit.
 
     Args:
         columns: In the order of the table.

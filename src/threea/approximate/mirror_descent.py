@@ -1,4 +1,4 @@
-"""The distribution that fits noisy tables best, and is otherwise as even as it can be: mirror descent on a junction tree.
+"""The distribution that fits noisy tables, and is otherwise as even as it can be: mirror descent on a junction tree.
 
 Reference: McKenna, Sheldon and Miklau 2019, Graphical-model based estimation and inference for differential privacy,
 Algorithm 1.

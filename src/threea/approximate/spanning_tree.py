@@ -93,7 +93,9 @@ def started(columns: tuple[GraphColumn, ...]) -> Distribution:
     """Return where a fit starts from: every column as it was counted, telling nothing of the others."""
     shares = [proportions(column.merged_counts[0]) for column in columns]
     # Nothing is quite impossible, or no later table could say otherwise.
-    potentials = {(i,): np.log(0.999 * share + 0.001 / len(share)) for i, share in enumerate(shares)}
+    potentials: dict[Clique, Floats] = {
+        (i,): np.log(0.999 * share + 0.001 / len(share)) for i, share in enumerate(shares)
+    }
     return Distribution.product([column.merged.size for column in columns], potentials)
 
 

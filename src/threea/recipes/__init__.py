@@ -95,8 +95,8 @@ DEFAULT = "auto"
 __all__ = [
     "AIM",
     "DEFAULT",
-    "RECIPES",
     "MST",
+    "RECIPES",
     "SUMMARIES",
     "Auto",
     "ClustMix",
