@@ -22,7 +22,10 @@ MOST_SECONDS = 2 * 3600.0
 """A release that would take longer is refused; chosen."""
 _TO_BE_FOUND = 20
 """How many categories a column is taken to have that are yet to be found; chosen."""
-_BINS = {"independent": 32, "gaussians": 16}
+_BINS = {"independent": 32, "gaussians": 16, "mst": 32, "aim": 32}
+_GRAPHS = ("mst", "aim")
+_MODEL_SIZE, _MODEL_SECONDS, _MODEL_COPIES = 8.0, 10.0, 8
+"""Of `aim`: its tables in MB by default, what a MB more takes at most, and how often they are held at once."""
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
 _NUMERIC_CLASSES = 12
 """As the recipes, `label_tree` and `label_counts` have them by default."""
@@ -93,14 +96,23 @@ class Cost:
             raise SettingError(f"{recipe} would take {takes}, which is more than {most}; {remedy}")
 
 
-def cost_of(recipe: str, schema: Schema, data: Any = None) -> Cost | None:
-    """Return what a recipe takes on tables of a schema; nothing if it was never measured."""
+def cost_of(recipe: str, schema: Schema, data: Any = None, model_size: float = 0.0) -> Cost | None:
+    """Return what a recipe takes on tables of a schema; nothing if it was never measured.
+
+    Args:
+        recipe: Its name.
+        schema: The public description of the tables.
+        data: A file, a folder or a table.
+        model_size: Of the recipe's tables at most, in MB, where that is set.
+    """
     if recipe not in SECONDS:
         return None
     units = terms(recipe, schema)
     seconds = sum(SECONDS[recipe][name] * count for name, count in units.items())
     memory = sum(BYTES[recipe][name] * count for name, count in units.items())
     reading = SECONDS[recipe]["data"] * passes(recipe, schema) * size_of(data)
+    larger = max(model_size - _MODEL_SIZE, 0.0)
+    seconds, memory = seconds + _MODEL_SECONDS * larger, memory + _MODEL_COPIES * larger * 2**20
     return Cost(seconds, reading, memory, found=schema.origin is not Origin.TYPES)
 
 
@@ -109,6 +121,8 @@ def terms(recipe: str, schema: Schema) -> dict[str, float]:
     bins = _BINS.get(recipe, _FINE_BINS)
     classes, features = _classes(schema, bins), len(schema.features)
     cells = sum(_cells(column, bins) for column in schema.features)
+    if recipe in _GRAPHS:
+        return _graph_terms(recipe, schema, bins)
     if recipe == "labeltree":
         return _tree_terms(classes, features, cells)
     if recipe == "gaussians":
@@ -116,6 +130,18 @@ def terms(recipe: str, schema: Schema) -> dict[str, float]:
         products = min(numbers, 160)
         return {"start": 1, "cells": classes * cells, "products": classes * products**2}
     return {"start": 1, "features": features, "cells": classes * cells}
+
+
+def _graph_terms(recipe: str, schema: Schema, bins: int) -> dict[str, float]:
+    """Return what a graphical model does: it looks at all pairs of merged cells, again and again if it is adaptive."""
+    sizes = [_cells(column, bins) for column in schema.modelled]
+    columns, pairs = len(sizes), max(math.comb(len(sizes), 2), 1)
+    merged = [min(size, math.sqrt(_ALL_PAIR_CELLS / pairs)) for size in sizes]
+    looked_at = (sum(merged) ** 2 - sum(size**2 for size in merged)) / 2
+    found = {"start": 1, "cells": sum(sizes), "columns": columns, "pairs": looked_at}
+    if recipe == "mst":
+        return {**found, "choices": columns**3}
+    return {**found, "rounds": columns * looked_at, "choices": columns**4}
 
 
 def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:
@@ -132,8 +158,10 @@ def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:
 
 
 def passes(recipe: str, schema: Schema) -> int:
-    """Return how often, in effect, a recipe goes through a table's bytes: a tree looks at every pair of columns."""
-    return max(len(schema.features), 1) if recipe == "labeltree" else 1
+    """Return how often, in effect, a recipe goes through a table's bytes: a tree looks at every pair of columns,
+    `aim` at all pairs again and again."""
+    columns = max(len(schema.features), 1)
+    return {"labeltree": columns, "mst": columns, "aim": columns**2}.get(recipe, 1)
 
 
 def _classes(schema: Schema, bins: int) -> int:

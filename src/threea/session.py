@@ -163,7 +163,7 @@ def prepare(
         accept_unproven=accept_unproven,
     )
     chosen, reason = asked.chosen(table.schema)
-    cost = cost_of(chosen.name, table.schema, data)
+    cost = cost_of(chosen.name, table.schema, data, getattr(chosen, "max_model_size", 0.0))
     if cost is not None:
         cost.refuse_unreasonable(chosen.name)
     return Prepared(

@@ -38,7 +38,8 @@ def model_of(name, stays=20_000, noise=3, **settings):
 
 @pytest.fixture(scope="module", params=ALL)
 def model(request):
-    return model_of(request.param, **({"points": 300} if request.param == "dpmix" else {}))
+    quick = {"dpmix": {"points": 300}, "aim": {"iterations": 100}}
+    return model_of(request.param, **quick.get(request.param, {}))
 
 
 @pytest.mark.parametrize("conditions", CONDITIONS, ids=str)
