@@ -42,6 +42,16 @@ SECONDS: Mapping[str, Mapping[str, float]] = {
     },
     "gaussians": {"start": 1.71, "cells": 1.89e-05, "products": 5.98e-07, "data": 1.49e-07},
     "clustmix": {"start": 3.48, "features": 0.0177, "cells": 1.8e-05, "data": 3.37e-07},
+    "mst": {"start": 1.81, "cells": 0.00173, "columns": 0.0, "pairs": 0.0, "choices": 0.0, "data": 1.51e-08},
+    "aim": {
+        "start": 2.19,
+        "cells": 1.8e-05,
+        "columns": 0.0958,
+        "pairs": 0.0,
+        "rounds": 9.74e-07,
+        "sizes": 1e-05,
+        "data": 6.47e-09,
+    },
 }
 """Of processor time, for a unit of each term: benchmarks/results/times.json."""
 BYTES: Mapping[str, Mapping[str, float]] = {
@@ -49,6 +59,8 @@ BYTES: Mapping[str, Mapping[str, float]] = {
     "labeltree": {"start": 2.88e08, "cells": 0.0, "drawing": 16, "pairs": 161, "choices": 43.4},
     "gaussians": {"start": 2.22e08, "cells": 0.0, "products": 3.61e03},
     "clustmix": {"start": 2.64e08, "features": 1.33e06, "cells": 0.0},
+    "mst": {"start": 219000000.0, "cells": 21200.0, "columns": 57100.0, "pairs": 24.0, "choices": 49.8},
+    "aim": {"start": 223000000.0, "cells": 15100.0, "columns": 0.0, "pairs": 24.0, "rounds": 0.0, "sizes": 0.0},
 }
 """At the peak, for a unit of each term: benchmarks/results/times.json."""
 
@@ -141,7 +153,7 @@ def _graph_terms(recipe: str, schema: Schema, bins: int) -> dict[str, float]:
     found = {"start": 1, "cells": sum(sizes), "columns": columns, "pairs": looked_at}
     if recipe == "mst":
         return {**found, "choices": columns**3}
-    return {**found, "rounds": columns * looked_at, "choices": columns**4}
+    return {**found, "rounds": columns * looked_at, "sizes": columns**4}
 
 
 def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:
@@ -158,8 +170,7 @@ def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:
 
 
 def passes(recipe: str, schema: Schema) -> int:
-    """Return how often, in effect, a recipe goes through a table's bytes: a tree looks at every pair of columns,
-    `aim` at all pairs again and again."""
+    """Return how often, in effect, a recipe goes through a table's bytes: some look at pairs of columns, or in rounds."""
     columns = max(len(schema.features), 1)
     return {"labeltree": columns, "mst": columns, "aim": columns**2}.get(recipe, 1)
 
