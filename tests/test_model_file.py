@@ -18,11 +18,12 @@ import pytest
 import threea
 from threea import hospital, model_file, plain_data
 from threea.approximate.tree_model import TreeModel
+from threea.drawing import LEAST_ROWS, default_note, default_rows
 from threea.errors import InputError, SettingError
 from threea.model_file import NAME, VERSION, load_release, packed
 from threea.model_summary import ModelSummary
 from threea.plain_data import CLASSES, NotPlain, restored, simplified
-from threea.release import FEW_ROWS, Release, default_note, default_rows
+from threea.release import Release
 from threea.report import render
 from threea.table.cells import Bins
 from threea.table.schema import Column, Kind, Schema
@@ -360,17 +361,23 @@ class TestHowManyRows:
         ("summary", "rows"),
         [
             (ModelSummary(private_rows=240, private_rows_stddev=80.0), 240),
-            (ModelSummary(private_rows=239, private_rows_stddev=80.0), FEW_ROWS),
+            (ModelSummary(private_rows=239, private_rows_stddev=80.0), LEAST_ROWS),
             (ModelSummary(private_rows=2.4, private_rows_stddev=0.1), 2),
-            (ModelSummary(private_rows=-5.0, private_rows_stddev=0.0), FEW_ROWS),
+            (ModelSummary(private_rows=-5.0, private_rows_stddev=0.0), LEAST_ROWS),
             (ModelSummary(private_rows=0, private_rows_stddev=0.0), 1),
-            (ModelSummary(), FEW_ROWS),
+            (ModelSummary(), LEAST_ROWS),
             (ModelSummary(points={"x": np.zeros(7)}), 7),
         ],
     )
     def test_a_count_that_may_be_noise_says_nothing(self, summary, rows):
-        assert default_rows(summary) == rows
-        assert bool(default_note(summary)) == (rows == FEW_ROWS and summary.private_rows is not None)
+        assert default_rows(summary, 10, same=True) == rows
+        assert bool(default_note(summary, rows)) == (rows == LEAST_ROWS and summary.private_rows is not None)
+
+    def test_more_rows_than_a_small_table_has_are_drawn_and_it_says_so(self):
+        few, many = (ModelSummary(private_rows=count, private_rows_stddev=5.0) for count in (768, 40_000))
+        assert (default_rows(few, 10), default_rows(many, 10), default_rows(few, 1_000)) == (LEAST_ROWS, 40_000, 5_000)
+        assert "More rows were drawn than the noisy count of private rows (768 ± 5)" in default_note(few, LEAST_ROWS)
+        assert default_note(many, 40_000) == ""
 
     def test_many_rows_of_a_person_do_not_fill_a_disk(self):
         """300 rows, of a person's up to a million counted: the noisy count is of the order of ten million."""
@@ -379,8 +386,8 @@ class TestHowManyRows:
         release = threea.recipes.LabelTree().run(table)
         assert release.summary.private_rows_stddev > 1e6
         assert release.summary.private_rows > 1e5, "as many rows would be drawn"
-        assert release.rows == FEW_ROWS
-        assert "does not stand out from its noise, so 1,000 rows were drawn" in release.rows_note
+        assert release.rows == LEAST_ROWS
+        assert "does not stand out from its noise, so 20,000 rows were drawn" in release.rows_note
         assert release.rows_note in unescape(render(release, release.certificate(), release.table))
 
     def test_a_set_of_five_points_is_not_a_count_of_private_rows(self):

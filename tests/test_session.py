@@ -126,8 +126,8 @@ def call(**changed: Any) -> threea.Release:
         ({"epsilon": 0}, r"^epsilon \(0\) must be a number > 0"),
         ({"epsilon": float("inf")}, r"^epsilon \(inf\) must be"),
         ({"epsilon": float("nan")}, r"^epsilon \(nan\) must be"),
-        ({"delta": 0}, r"^delta \(0\) must be > 0 and < 1"),
-        ({"delta": 1.0}, r"^delta \(1.0\) must be > 0 and < 1"),
+        ({"delta": 0}, r"^delta \(0\) affords no Gaussian noise"),
+        ({"delta": 1.0}, r"^delta \(1.0\) must be 0, or from 1e-15 to below 1"),
         ({"adjacency": "swap"}, r"^adjacency \(swap\) must be add-remove or replace"),
         ({"recipe": "indep"}, r"^recipe \(indep\) is unknown"),
         ({"rows": 0}, r"^rows \(0\) must be a whole number, at least 1"),
@@ -187,7 +187,7 @@ def test_one_call_takes_what_opening_and_running_take() -> None:
     running = set(inspect.signature(Independent.run).parameters) - {"self", "table", "plan"}
     budget = set(inspect.signature(threea.Budget).parameters)
     own = set(inspect.signature(prepare).parameters) | set(inspect.signature(synthesize).parameters)
-    assert own - {"options"} == opening | running | budget | {"recipe"}
+    assert own - {"options"} == opening | running | budget | {"recipe", "balance"}
 
 
 def test_a_schema_may_be_the_path_of_one(tmp_path: Path) -> None:
@@ -237,9 +237,10 @@ def test_the_receipt_says_what_a_reader_must_know() -> None:
     def told(**options: Any) -> str:
         return str(prepare(hospital.stays(100), **({"schema": hospital.schema(), "epsilon": 1.0} | options)))
 
-    assert "Classes are not drawn in their private ratio" in told()
-    assert "Classes are not drawn" not in told(recipe="independent")
-    assert "Classes are not drawn" not in told(recipe=make_recipe("labeltree", {"alpha": "1"}))
+    assert "Classes are not drawn in their private ratio" in told(balance=True)
+    assert "Classes are not drawn" not in told()
+    assert "at least 20,000 (free, and learners gain); for another number, --rows N or --rows same" in told()
+    assert "Synthetic rows" not in told(rows=10)
     assert "a single one counts; for more, --max-rows-per-unit" in told(unit="patient_id")
     assert "Warning: epsilon 50 is above 10" in told(epsilon=50.0)
     assert "of processor time" in told()

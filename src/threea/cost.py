@@ -170,7 +170,7 @@ def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:
 
 
 def passes(recipe: str, schema: Schema) -> int:
-    """Return how often, in effect, a recipe goes through a table's bytes: some look at pairs of columns, or in rounds."""
+    """Return how often, in effect, a recipe goes through a table's bytes: some look at pairs, or in rounds."""
     columns = max(len(schema.features), 1)
     return {"labeltree": columns, "mst": columns, "aim": columns**2}.get(recipe, 1)
 

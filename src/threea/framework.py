@@ -116,7 +116,7 @@ class Recipe(ABC):
     def run(
         self,
         table: PrivateTable,
-        rows: int | None = None,
+        rows: int | str | None = None,
         seed: int | None = None,
         plan: Plan | None = None,
         progress: Progress | None = None,
@@ -128,7 +128,7 @@ class Recipe(ABC):
 
         Args:
             table: The private table, whose whole budget is spent.
-            rows: How many synthetic ones; by default the noisy number of private ones.
+            rows: How many synthetic ones; by default, or if ``same``, by the noisy number of private ones (`drawing`).
             seed: Makes sampling repeatable. Noise cannot be seeded.
             plan: What `plan` returned, if it was looked at first.
             progress: Told which stage begins.

@@ -10,24 +10,25 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan
 from threea.certificate import Guarantee
 from threea.describe import discover
+from threea.drawing import SAME
 from threea.errors import MissingExtra, SettingError
 
 if TYPE_CHECKING:
     from threea.framework import Recipe
 
 
-def check_sampling(recipe: Recipe, rows: int | None, seed: int | None) -> None:
+def check_sampling(recipe: Recipe, rows: int | str | None, seed: int | None) -> None:
     """Refuse a number of synthetic rows, or a seed, that cannot be.
 
     Raises:
         SettingError: One is not a whole number in its bounds, or the recipe's rows have a number of their own.
     """
-    check_numbers(rows, seed)
+    check_numbers(None if rows == SAME else rows, seed)
     if rows is not None and recipe.fixed:
         raise SettingError(f"rows ({rows}) cannot be chosen with {recipe.name} so set: it makes a number of its own")
 
 
-def check_numbers(rows: int | None, seed: int | None) -> None:
+def check_numbers(rows: int | str | None, seed: int | None) -> None:
     """Refuse what is no number of rows, or no seed.
 
     Raises:

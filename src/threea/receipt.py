@@ -7,17 +7,16 @@ from collections.abc import Iterator, Sequence
 from threea.anonymize.accountant import Line
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan
-from threea.approximate.label_counts import RARE
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.cost import Cost
+from threea.drawing import LEAST_ROWS, MOST, SAME
 from threea.framework import Recipe
 from threea.report import words
 from threea.table.schema import Kind, Origin, Schema
 
-_REBALANCING = ("labeltree", "clustmix")
-_REBALANCED = (
-    f"Classes are not drawn in their private ratio: none more than {RARE:g} times as often as the rarest. The"
+_BALANCED = (
+    f"Classes are not drawn in their private ratio: none more than {MOST:g} times as often as the rarest. The"
     " certificate gives each class the weight that undoes it."
 )
 
@@ -27,14 +26,15 @@ def receipt(
     reason: str,
     table: PrivateTable,
     plan: Plan,
-    rows: int | None,
+    rows: int | str | None,
+    balance: bool = False,
     cost: Cost | None = None,
     notes: Sequence[str] = (),
 ) -> str:
     """Return the receipt as lines of text."""
     budget, schema = plan.budget, table.schema
     promise = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {budget.adjacency}"
-    head = [f"Recipe {recipe.name} for {task(schema)}: {promise}.", *_sentences(recipe, table, rows)]
+    head = [f"Recipe {recipe.name} for {task(schema)}: {promise}.", *_sentences(recipe, table, rows, balance)]
     if reason:
         head.append(f"It was {reason}.")
     if cost is not None:
@@ -64,7 +64,7 @@ def task(schema: Schema) -> str:
     return f"{name} ({count} class{'es' if count != 1 else ''})"
 
 
-def _sentences(recipe: Recipe, table: PrivateTable, rows: int | None) -> Iterator[str]:
+def _sentences(recipe: Recipe, table: PrivateTable, rows: int | str | None, balance: bool) -> Iterator[str]:
     budget, unit = table.budget, table.unit
     if recipe.guarantee is not Guarantee.PROVEN:
         yield f"Its guarantee is {recipe.guarantee}, not proven: see the assumptions in the certificate."
@@ -76,8 +76,8 @@ def _sentences(recipe: Recipe, table: PrivateTable, rows: int | None) -> Iterato
     untouched = words.untouched(table.schema.untouched, len(table.schema.columns))
     if untouched:
         yield f"Warning: {untouched}"
-    if _rebalances(recipe, table.schema):
-        yield _REBALANCED
+    if balance:
+        yield _BALANCED
     if unit.column is None:
         yield "Each row is protected by itself; if a person has several, name their column with --unit."
     else:
@@ -87,7 +87,12 @@ def _sentences(recipe: Recipe, table: PrivateTable, rows: int | None) -> Iterato
     if table.budget.adjacency is Adjacency.REPLACE:
         yield "Under replace, the number of rows is taken as public."
     if rows is None and not recipe.fixed:
-        yield "Synthetic rows: as many as the noisy count of private rows that count; for another number, --rows."
+        yield (
+            f"Synthetic rows: the noisy count of private rows, and at least {LEAST_ROWS:,} (free, and learners gain);"
+            " for another number, --rows N or --rows same."
+        )
+    if rows == SAME:
+        yield "Synthetic rows: as many as the noisy count of private rows that count."
 
 
 def _table(lines: tuple[Line, ...]) -> list[str]:
@@ -102,13 +107,3 @@ def _table(lines: tuple[Line, ...]) -> list[str]:
 
 def _times(count: int) -> str:
     return "" if count == 1 else f"{count} times"
-
-
-def _rebalances(recipe: Recipe, schema: Schema) -> bool:
-    """Whether the classes will be drawn in another ratio than the private one; so it is if there are classes."""
-    if schema.target is None or recipe.fixed or recipe.name not in _REBALANCING:
-        return False
-    target = schema[schema.target]
-    may_be_a_class = schema.origin is Origin.TYPES and target.kind is Kind.INTEGER and not schema.number_target
-    keeps = recipe.name == "labeltree" and getattr(recipe, "alpha", 0.0) == 1
-    return not keeps and (may_be_a_class or not target.kind.numeric)

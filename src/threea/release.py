@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 import threea
 from threea import publish
@@ -23,14 +24,15 @@ from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
 from threea.backends.frames import Frame
 from threea.certificate import Certificate, ClassShare, Guarantee, now
+from threea.drawing import SAME, class_ratio, default_note, default_rows
 from threea.model_summary import ModelSummary
 from threea.place import Place
 from threea.pricing import check_numbers
 from threea.report import words
 from threea.table import codec, conditions
-from threea.table.conditions import Given
+from threea.table.conditions import Among, Given
 from threea.table.dialect import Dialect
-from threea.table.schema import OTHER, Schema
+from threea.table.schema import OTHER, Chunk, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,11 +40,6 @@ if TYPE_CHECKING:
     from threea.framework import Model, Recipe
 
 CHUNK_ROWS = 1 << 16
-
-
-STANDS_OUT, FEW_ROWS = 3.0, 1_000
-"""A noisy count of this many standard deviations says how many rows to draw; otherwise it may be noise alone, and so
-many are drawn. Chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,12 +83,14 @@ class Release:
     """When it was made, in UTC."""
     dialect: Dialect | None = None
     """How the private table's CSV file is written; None if it came in another form."""
+    balance: bool = False
+    """Whether rare classes are drawn more often than they occur."""
     spreadsheet_safe: bool = False
     """Whether text cells that a spreadsheet might run are written with an apostrophe before them."""
 
     @classmethod
     def made(
-        cls, recipe: Recipe, model: Model, table: PrivateTable, plan: Plan, *, rows: int | None, seed: int | None
+        cls, recipe: Recipe, model: Model, table: PrivateTable, plan: Plan, *, rows: int | str | None, seed: int | None
     ) -> Self:
         """Write down what a recipe has made of a private table, and what happened on the way."""
         home = type(recipe).__module__
@@ -101,6 +100,8 @@ class Release:
             for name in (*stranger, *(f"row function {name}" for name in table.foreign))
         )
         summary = model.summary
+        asked = rows if isinstance(rows, int) else None
+        drawn = asked or default_rows(summary, len(table.layout), same=rows == SAME)
         return cls(
             recipe=recipe.name,
             description=recipe.summary,
@@ -115,8 +116,8 @@ class Release:
             model=model,
             schema=table.schema,
             layout=table.layout,
-            rows=rows or default_rows(summary),
-            rows_note="" if rows else default_note(summary),
+            rows=drawn,
+            rows_note="" if asked else default_note(summary, drawn),
             seed=_sampling_seed(seed),
             ledger_head=table.ledger_head,
             secure=table.secure,
@@ -177,21 +178,46 @@ class Release:
         """Draw rows chunk by chunk, as `sample` does."""
         start_of = _sampling_seed(seed)
         for start in range(0, rows, CHUNK_ROWS):
-            rng = np.random.default_rng([start_of, start])
-            chunk = self.model.sample(min(CHUNK_ROWS, rows - start), rng, given)
+            chunk = self._drawn(min(CHUNK_ROWS, rows - start), np.random.default_rng([start_of, start]), given)
             yield codec.decode(chunk, self.schema, self.layout, first_row=start)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Draw the synthetic rows, the same ones each time."""
-        for start in range(0, self.rows, CHUNK_ROWS):
-            rng = np.random.default_rng([self.seed, start])
-            stop = min(start + CHUNK_ROWS, self.rows)
-            points = self.summary.points
-            if points is None:
-                chunk = self.model.sample(stop - start, rng)
-            else:
-                chunk = {name: values[start:stop] for name, values in points.items()}
+        for start, chunk in self._chunks():
             yield codec.decode(chunk, self.schema, self.layout, first_row=start)
+
+    def _chunks(self) -> Iterator[tuple[int, Chunk]]:
+        """Draw the synthetic rows, encoded; or cut a finite set of them into chunks."""
+        points = self.summary.points
+        for start in range(0, self.rows, CHUNK_ROWS):
+            stop = min(start + CHUNK_ROWS, self.rows)
+            if points is None:
+                yield start, self._drawn(stop - start, np.random.default_rng([self.seed, start]))
+            else:
+                yield start, {name: values[start:stop] for name, values in points.items()}
+
+    def _drawn(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
+        """Draw rows from the model: as they occur, or with balanced classes where none is asked for."""
+        target = self.schema.target
+        shares = self._ratio[0] if self.balance and not (given and target in given) else np.zeros(0)
+        if target is None or not len(shares):
+            return self.model.sample(rows, rng, given)
+        conditions = [{**(given or {}), target: Among((code,))} for code in self._codes]
+        wanted = zip(rng.multinomial(rows, shares).tolist(), conditions, strict=True)
+        parts = [self.model.sample(count, rng, condition) for count, condition in wanted if count]
+        order = rng.permutation(rows)
+        return {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+
+    @property
+    def sample_weight(self) -> NDArray[np.float64]:
+        """How much each row of `table` must count for the private ratio of classes; 1 where they are drawn in it."""
+        weights = {code: share / drawn for code, (drawn, share) in self._class_shares.items()}
+        target = self.schema.target
+        if target is None or not weights:
+            return np.ones(self.rows)
+        return np.concatenate(
+            [np.array([weights.get(int(code), 1.0) for code in chunk[target]]) for _, chunk in self._chunks()]
+        )
 
     @property
     def table(self) -> pa.Table:
@@ -216,11 +242,34 @@ class Release:
         if self.schema.target is None:
             return ()
         categories = self.schema[self.schema.target].categories
+        shares_of = self._class_shares
 
         def name(code: int) -> str:
             return "missing" if code < 0 else categories[code] if code < len(categories) else OTHER
 
-        return tuple(ClassShare(name(code), *shares) for code, shares in self.summary.class_shares.items())
+        return tuple(ClassShare(name(code), *shares) for code, shares in shares_of.items())
+
+    @cached_property
+    def _ratio(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return class_ratio(self.summary, self.schema)
+
+    @property
+    def _codes(self) -> list[int]:
+        """The target's code for each of its cells, -1 for missing."""
+        count = len(self._ratio[0])
+        target = self.schema[self.schema.target or ""].cells(2)
+        return [code if code < getattr(target, "count", count) else -1 for code in range(count)]
+
+    @property
+    def _class_shares(self) -> Mapping[int, tuple[float, float]]:
+        """Share of the synthetic and of the private rows by code, where classes are drawn in another ratio."""
+        if not self.balance:
+            return self.summary.class_shares
+        drawn, private = self._ratio
+        if np.allclose(drawn, private, rtol=1e-6):
+            return {}
+        pairs = zip(self._codes, drawn.tolist(), private.tolist(), strict=True)
+        return {code: (share, known) for code, share, known in pairs if share > 0}
 
     def schema_text(self, synthetic_sha256: str = "") -> str:
         """Return the schema as it is written, with a note on the target if its classes were rebalanced."""
@@ -282,29 +331,3 @@ class Release:
 def _sampling_seed(seed: int | None) -> int:
     """Return what seeds the chunks; another each time if no seed is given."""
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-
-
-def default_rows(summary: ModelSummary) -> int:
-    """Return how many rows to draw if nobody said: as many as points, or as a count that stands out from its noise.
-
-    Example:
-        >>> default_rows(ModelSummary(private_rows=520, private_rows_stddev=30.0))
-        520
-        >>> default_rows(ModelSummary(private_rows=18_552_204, private_rows_stddev=9e6))
-        1000
-    """
-    if summary.points is not None:
-        return len(next(iter(summary.points.values())))
-    count = summary.private_rows
-    if count is None or count < STANDS_OUT * summary.private_rows_stddev:
-        return FEW_ROWS
-    return max(round(count), 1)
-
-
-def default_note(summary: ModelSummary) -> str:
-    """Say why `default_rows` is not the noisy count, if it is not."""
-    count, stddev = summary.private_rows, summary.private_rows_stddev
-    if summary.points is not None or count is None or count >= STANDS_OUT * stddev:
-        return ""
-    noise = f"noisy count of private rows ({words.rounded(count)} ± {words.rounded(stddev)})"
-    return f"The {noise} does not stand out from its noise, so {FEW_ROWS:,} rows were drawn; ask for another number."

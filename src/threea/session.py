@@ -28,7 +28,7 @@ from threea.receipt import receipt
 from threea.recipes import DEFAULT, RECIPES
 from threea.release import Release
 from threea.table.dialect import Dialect
-from threea.table.schema import Schema
+from threea.table.schema import Origin, Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +40,9 @@ class Prepared:
         reason: Why it, if it was picked for this table; else empty.
         table: The private table, opened.
         plan: What it will ask, priced.
-        rows: How many synthetic rows; None for the default.
+        rows: How many synthetic rows, or ``same``; None for the default.
         seed: Of sampling.
+        balance: Whether rare classes are drawn more often than they occur.
         cost: About what it will take at most, in processor time and memory; None if nothing is known.
         ledger: Where the spending will be written down, None if nowhere.
         new_ledger: Whether that file was made just now.
@@ -52,8 +53,9 @@ class Prepared:
     reason: str
     table: PrivateTable
     plan: Plan
-    rows: int | None
+    rows: int | str | None
     seed: int | None
+    balance: bool
     cost: Cost | None
     ledger: str | None
     new_ledger: bool = False
@@ -76,7 +78,8 @@ class Prepared:
         if self.rehearsal:
             raise SettingError("a rehearsal cannot be run, for its ledger would not remember it; prepare the release")
         with outcome(lambda: stated(charged=self.table.charged, written=False)):
-            return self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
+            made = self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
+        return replace(made, balance=self.balance)
 
     def __str__(self) -> str:
         """Return the receipt: what will be asked, of whom, under which promise."""
@@ -85,7 +88,7 @@ class Prepared:
             notes.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
         if self.rehearsal:
             notes.append("A rehearsal: nothing was spent, nothing written.")
-        return receipt(self.recipe, self.reason, self.table, self.plan, self.rows, self.cost, notes)
+        return receipt(self.recipe, self.reason, self.table, self.plan, self.rows, self.balance, self.cost, notes)
 
 
 def prepare(
@@ -99,8 +102,9 @@ def prepare(
     dialect: Dialect | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     recipe: Recipe | str = DEFAULT,
-    rows: int | None = None,
+    rows: int | str | None = None,
     seed: int | None = None,
+    balance: bool = False,
     ledger: Ledger | str | PathLike[str] | None = None,
     new_ledger: bool = False,
     dataset: str = "unnamed",
@@ -123,8 +127,10 @@ def prepare(
         dialect: How a CSV file is written; what it does not say is found in its header line.
         adjacency: ``add-remove`` or ``replace``.
         recipe: A recipe, or the name of one.
-        rows: How many synthetic rows; the noisy number of private ones by default.
+        rows: How many synthetic rows, or ``same`` for the noisy number of private ones; by default that many, and at
+            least 20,000: drawing is free, and learners gain from it.
         seed: Makes sampling repeatable. Noise cannot be seeded.
+        balance: Draw rare classes of the target more often than they occur; ``release.sample_weight`` undoes it.
         ledger: Where spending is written down; a path that leads to no file makes a new ledger.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
@@ -163,6 +169,8 @@ def prepare(
         accept_unproven=accept_unproven,
     )
     chosen, reason = asked.chosen(table.schema)
+    if balance:
+        _refuse_balance(chosen, table.schema)
     cost = cost_of(chosen.name, table.schema, data, getattr(chosen, "max_model_size", 0.0))
     if cost is not None:
         cost.refuse_unreasonable(chosen.name)
@@ -173,10 +181,21 @@ def prepare(
         plan=chosen.plan(table),
         rows=rows,
         seed=seed,
+        balance=balance,
         cost=cost,
         ledger=ledger.path if isinstance(ledger, Ledger) else None if ledger is None else str(ledger),
         new_ledger=made,
     )
+
+
+def _refuse_balance(recipe: Recipe, schema: Schema) -> None:
+    """Refuse to balance what has no classes to balance, by what is public."""
+    if recipe.fixed:
+        raise SettingError(f"balance cannot be chosen with {recipe.name} so set: its rows have a ratio of their own")
+    if schema.target is None:
+        raise SettingError("balance needs a target whose classes are to be balanced; name one with --target")
+    if schema[schema.target].kind.numeric and (schema.origin is not Origin.TYPES or schema.number_target):
+        raise SettingError(f"balance needs a target with classes, and {schema.target} is a number; leave it out")
 
 
 def rehearse(

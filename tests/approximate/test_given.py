@@ -12,7 +12,6 @@ from threea.adapt.taught import _POOL, Taught
 from threea.anonymize.open_table import open_table
 from threea.approximate import gaussians
 from threea.approximate.conditioning import posterior, resampled
-from threea.approximate.denoise import proportions
 from threea.approximate.tree_model import TreeModel
 from threea.budget import Budget
 from threea.errors import SettingError
@@ -87,7 +86,7 @@ def test_message_passing_is_bayes_rule_on_the_whole_table():
     assert tree.edges, "a tree without edges would show little"
     classes, tables = tree.conditioned(conditions)
     likelihoods, label = tree.likelihoods(conditions), tree.label_likelihood(conditions)
-    prior = proportions(tree.balanced)
+    prior = tree.ratio
     joint, passed = {}, {}
     for cells in itertools.product(range(len(prior)), *(range(f.merged.size) for f in tree.features)):
         group, coarse = cells[0], cells[1:]

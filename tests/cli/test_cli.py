@@ -203,7 +203,7 @@ BAD_SETTINGS = {
     "epsilon infinite": (["--epsilon", "inf"], "epsilon (inf)"),
     "epsilon text": (["--epsilon", "much"], "much"),
     "epsilon absent": ([], "epsilon"),
-    "delta zero": (["--epsilon", "1", "--delta", "0"], "delta (0.0)"),
+    "delta zero": (["--epsilon", "1", "--delta", "0"], "delta (0)"),
     "delta one": (["--epsilon", "1", "--delta", "1"], "delta (1.0)"),
     "recipe unknown": (["--epsilon", "1", "--recipe", "independant"], "did you mean independent"),
     "setting unknown": (["--epsilon", "1", "--recipe", "independent", "--set", "bin=4"], "did you mean bins"),

@@ -176,8 +176,30 @@ def test_a_refused_table_makes_no_ledger(threea, described, tmp_path):
     assert not (tmp_path / "ledger.db").exists()
 
 
+def test_rows_are_a_number_or_same(threea, stays, described, tmp_path):
+    arguments = ("release", stays, "--schema", described, "--epsilon", 50, "--out", "r")
+    assert refused(threea(*arguments, "--rows", "many"), "rows (many) must be a whole number, at least 1, or same")
+    code, out, _ = threea(*arguments, "--rows", "same")
+    assert code == 0
+    assert "as many as the noisy count" in out
+    assert "20,000" not in out
+
+
+def test_only_classes_can_be_balanced(threea, stays, described, tmp_path):
+    arguments = ("release", stays, "--epsilon", 1, "--balance", "--out", "r")
+    assert refused(
+        threea(*arguments, "--target", "cost", "--target-kind", "number"), "balance needs a target with classes"
+    )
+    assert refused(threea(*arguments, "--schema", described, "--recipe", "dpmix"), "a ratio of their own")
+
+
 def test_a_ratio_of_classes_that_is_not_the_private_one_is_told_of_first(threea, stays, described, tmp_path):
-    code, out, _ = threea("release", stays, "--schema", described, "--epsilon", 50, "--rows", 50, "--out", "r")
+    arguments = ("release", stays, "--schema", described, "--epsilon", 50, "--rows", 50)
+    code, out, _ = threea(*arguments, "--out", "as-they-occur")
+    assert code == 0
+    assert "rebalanced" not in out
+    assert "private ratio" not in out
+    code, out, _ = threea(*arguments, "--balance", "--out", "r")
     assert code == 0
     lines = out.splitlines()
     assert any(line.startswith("Classes are not drawn in their private ratio") for line in lines)

@@ -157,7 +157,7 @@ def centred(model: TreeModel, learned: Sequence[int]) -> Floats:
     """Return the matrix that takes the average row's weight from each of a feature's: a shift of all says nothing."""
     means = []
     for index in learned:
-        shares = model.weights @ model.features[index].coarse
+        shares = model.ratio @ model.features[index].coarse
         means.append(np.tile(shares / shares.sum(), (len(shares), 1)))
     matrix: Floats = np.eye(sum(map(len, means))) - block_diag(*means)
     return matrix

@@ -81,7 +81,7 @@ class Teacher:
         sizes = model.sizes[list(classes)]
         class_weights = np.minimum(model.balanced[list(classes)] / np.maximum(sizes, 1e-9), 1.0)
         class_weights[sizes <= 0] = 1.0
-        group, codes = model.draw(min(_MOST_ROWS, _MOST_NUMBERS // width), np.random.default_rng(0))
+        group, codes = model.draw_balanced(min(_MOST_ROWS, _MOST_NUMBERS // width), np.random.default_rng(0))
         rows = _OneHot.of(cells, group, [codes[index] for index in learned], classes, model.effective_rows)
         # Of more than two classes, each has a logit: then a row has a residual in two of them.
         clip = self.clip * (1.0 if len(classes) == 2 else math.sqrt(2))
@@ -98,6 +98,9 @@ class Teacher:
             damped = [cho_factor(h + _damping(h, left) * np.eye(width)) for h in hessian]
             weights = start + np.array([cho_solve(*pair) for pair in zip(damped, np.mean(optima, axis=0), strict=True)])
         calibrated, stretch = rows.calibrated(weights, cells[0].size)
+        # It learned of rare classes more often than they occur: back to the private ratio.
+        occur = model.ratio[list(classes)] / np.maximum(model.weights[list(classes)], 1e-300)
+        calibrated[:, : cells[0].size] += np.log(np.maximum(occur, 1e-12))[:, None]
         read = centred(model, learned)
         errors = np.array([left * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
         noise = {**model.noise, STEP: stddev}

@@ -74,7 +74,9 @@ class GraphColumn:
     def drawn(self, cell: Whole, rng: np.random.Generator, condition: Condition | None) -> Chunk:
         """Draw a value for each merged cell, one that fits."""
         cells, groups = self.merged.cells, np.asarray(self.merged.groups)
-        inside = np.zeros((self.merged.size, cells.size))
-        inside[groups, np.arange(cells.size)] = self.shares * fitting(cells, condition)
-        fine = draw(inside, cell, rng) if cells.size > self.merged.size else np.argsort(groups)[cell]
+        _, first, count = np.unique(groups, return_index=True, return_counts=True)
+        fine = first[cell]
+        for group in np.flatnonzero(count > 1):
+            inside, rows = (groups == group) * self.shares * fitting(cells, condition), cell == group
+            fine[rows] = draw(inside[None, :], np.zeros(int(rows.sum()), np.int64), rng)
         return {self.name: draw_fitting(cells, fine, rng, condition)}

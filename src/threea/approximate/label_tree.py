@@ -68,7 +68,7 @@ class LabelAugmentedTree:
         schema = table.schema
         if not schema.features:
             stddev = counted_stddev(table, plan)
-            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), stddev, {CLASSES: stddev}, self.most)
+            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), stddev, {CLASSES: stddev})
         given = (label,) if label else ()
         asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
         stddev = table.stddev(asked, plan[FEATURES])
@@ -80,7 +80,7 @@ class LabelAugmentedTree:
         sizes = combined(label, counted, counted_stddev(table, plan), tables, stddev)
         features = tuple(Feature.of(c, counts, sizes, stddev) for c, counts in zip(cells, tables, strict=True))
         noise = {CLASSES: counted_stddev(table, plan), FEATURES: stddev}
-        model = TreeModel(label, spread, sizes, features, (), stddev, noise, self.most)
+        model = TreeModel(label, spread, sizes, features, (), stddev, noise)
         return model if len(features) < 2 else _with_edges(model, table, plan)
 
 

@@ -211,7 +211,7 @@ class MixtureModel:
         return self.base.decoded(self.classes[cluster], codes, rng, given)
 
     def _draw(self, rows: int, rng: np.random.Generator) -> tuple[Whole, list[Whole]]:
-        group = draw(proportions(self.base.balanced)[None, :], np.zeros(rows, np.int64), rng)
+        group = draw(self.base.ratio[None, :], np.zeros(rows, np.int64), rng)
         cluster = draw(self._within, group, rng)
         return cluster, [draw(shares, cluster, rng) for shares in self.shares]
 
@@ -226,7 +226,7 @@ class MixtureModel:
         for column, shares in zip(self.columns, self.shares, strict=True):
             cells = column.feature.cells
             tables.append(distributions(shares) * fitting(cells, given.get(cells.column)))
-        prior = proportions(self.base.balanced) @ distributions(self._within)
+        prior = self.base.ratio @ distributions(self._within)
         label = self.base.label_likelihood(given)[self.classes]
         clusters = posterior(prior, (label, *(table.sum(axis=1) for table in tables)), given)
         cluster = draw(clusters[None, :], np.zeros(rows, np.int64), rng)

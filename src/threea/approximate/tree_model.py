@@ -15,7 +15,7 @@ from threea.approximate.denoise import draw, proportions
 from threea.approximate.feature import Feature
 from threea.approximate.label_counts import CLASSES, RARE, RARE_CELLS, balanced
 from threea.model_summary import Histogram, ModelSummary, TreeFigure
-from threea.table.cells import Bins, Merged
+from threea.table.cells import Merged
 from threea.table.conditions import Given, draw_fitting, fitting
 from threea.table.schema import Chunk
 
@@ -54,7 +54,6 @@ class TreeModel:
         edges: The tree.
         stddev: Of the noise on the features' counts.
         noise: Of every answer, by the plan's line.
-        most: How many times as many rows as of the rarest class there may be of another.
     """
 
     label: Merged | None
@@ -64,7 +63,6 @@ class TreeModel:
     edges: tuple[Edge, ...]
     stddev: float
     noise: Mapping[str, float] = field(default_factory=dict)
-    most: float = RARE
 
     @property
     def rows(self) -> int:
@@ -85,13 +83,17 @@ class TreeModel:
             histograms=self.histograms,
             figures=self.figures,
             noise=self.noise,
-            class_shares=self.class_shares,
         )
 
     @property
+    def ratio(self) -> Floats:
+        """Share of each class in what is drawn: the private one, as far as noisy counts tell it."""
+        return proportions(np.maximum(self.sizes, 0.0))
+
+    @property
     def balanced(self) -> Floats:
-        """Rows per class; of listed ones, none counted as more than `most` times the rarest that stands out."""
-        return balanced(self.label, self.sizes, self.stddev, self.most)
+        """Rows per class; of listed ones, none counted as more than `RARE` times the rarest that stands out."""
+        return balanced(self.label, self.sizes, self.stddev, RARE)
 
     @property
     def effective_rows(self) -> float:
@@ -117,22 +119,6 @@ class TreeModel:
             counts = self.sizes @ self.spread
             histograms[self.label.column] = Histogram(self.label.cells, counts, self.noise.get(CLASSES, self.stddev))
         return histograms
-
-    @property
-    def class_shares(self) -> Mapping[int, tuple[float, float]]:
-        """Share of the synthetic and of the private rows, by code, where classes are listed and drawn in another ratio.
-
-        Nothing is said if no class stands out from the noise: then the private ratio is not known.
-        """
-        if self.label is None or isinstance(self.label.cells, Bins) or not (self.sizes > 3 * self.stddev).any():
-            return {}
-        drawn, private = self.weights, self.sizes / self.sizes.sum()
-        if np.allclose(drawn, private, rtol=1e-6):
-            return {}
-        count = self.label.cells.count
-        codes = [code if code < count else -1 for code in range(len(drawn))]
-        pairs = zip(codes, drawn, private, strict=True)
-        return {code: (float(share), float(known)) for code, share, known in pairs if share > 0}
 
     @property
     def figures(self) -> tuple[TreeFigure, ...]:
@@ -165,17 +151,26 @@ class TreeModel:
         group, coarse = self.draw_merged(rows, rng, given)
         return group, self.refined(group, coarse, rng, given)
 
+    def draw_balanced(self, rows: int, rng: np.random.Generator) -> tuple[Whole, list[Whole]]:
+        """Draw rows with rare classes more often than they occur, for a teacher to learn from."""
+        group = draw(proportions(self.balanced)[None, :], np.zeros(rows, np.int64), rng)
+        return group, self.refined(group, self._draw_features(group, self._downwards, rng), rng)
+
     def draw_merged(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> tuple[Whole, list[Whole]]:
         """Draw classes, and the features' merged cells."""
-        classes, tables = self.conditioned(given) if given else (proportions(self.balanced), self._downwards)
+        classes, tables = self.conditioned(given) if given else (self.ratio, self._downwards)
         group = draw(classes[None, :], np.zeros(rows, np.int64), rng)
+        return group, self._draw_features(group, tables, rng)
+
+    def _draw_features(self, group: Whole, tables: Sequence[Table], rng: np.random.Generator) -> list[Whole]:
+        """Draw the features' merged cells, parents first."""
         coarse: dict[int, Whole] = {}
         for feature, parent, table in tables:
             if parent is None:
                 coarse[feature] = draw(table, group, rng)
             else:
                 coarse[feature] = draw(table, group * self.features[parent].merged.size + coarse[parent], rng)
-        return group, [coarse[index] for index in range(len(self.features))]
+        return [coarse[index] for index in range(len(self.features))]
 
     def refined(
         self, group: Whole, coarse: Sequence[Whole], rng: np.random.Generator, given: Given | None = None
@@ -220,13 +215,13 @@ class TreeModel:
                 told.append(weights.sum(axis=(1, 2)))
             else:
                 likelihoods[parent] = likelihoods[parent] * weights.sum(axis=2)
-        return posterior(proportions(self.balanced), told, given), tables[::-1]
+        return posterior(self.ratio, told, given), tables[::-1]
 
     def class_probabilities(self, coarse: Sequence[Whole], given: Given) -> Floats:
         """Return how likely each class is for rows in these merged cells, given conditions on features."""
         likelihoods = self.likelihoods(given)
         with np.errstate(divide="ignore"):
-            logs = np.log(proportions(self.balanced))[:, None] + np.zeros(len(coarse[0]))
+            logs = np.log(self.ratio)[:, None] + np.zeros(len(coarse[0]))
             for index, parent, table in self._downwards:
                 classes, cells = likelihoods[index].shape
                 weights = distributions(table).reshape(classes, -1, cells) * likelihoods[index][:, None, :]

@@ -55,7 +55,9 @@ def release(
     data: Data,
     out: Annotated[Path, typer.Option(help="A new or empty folder for the release.")],
     epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Bound on the privacy loss, > 0.")],
-    delta: Annotated[str, typer.Option(metavar="NUMBER", help="Probability with which the bound may fail.")] = "1e-6",
+    delta: Annotated[
+        str, typer.Option(metavar="NUMBER", help="Probability with which the bound may fail; 0: pure epsilon.")
+    ] = "1e-6",
     schema: Annotated[Path | None, typer.Option(help="The table's public description.")] = None,
     confirm_schema: Annotated[bool, typer.Option("--confirm-schema", help="I say that the schema is public.")] = False,
     target: Annotated[
@@ -76,8 +78,15 @@ def release(
     ] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="A recipe's setting, key=value.")] = None,
     rows: Annotated[
-        int | None, typer.Option(help="How many synthetic rows, for free; by default the noisy count.")
+        str | None,
+        typer.Option(
+            metavar="N|same",
+            help="How many synthetic rows, for free; same: the noisy count; by default that, and at least 20,000.",
+        ),
     ] = None,
+    balance: Annotated[
+        bool, typer.Option("--balance", help="Draw rare classes more often than they occur; weights undo it.")
+    ] = False,
     ledger: Annotated[Path | None, typer.Option(help="Where spending is written down.")] = None,
     new_ledger: Annotated[
         bool, typer.Option("--new-ledger", help="Make the ledger if it is not there; with --cap this must be said.")
@@ -119,8 +128,9 @@ def release(
         dialect=dialect_of(separator, encoding, decimal, date_format),
         adjacency=adjacency,
         recipe=_recipe(recipe, set or []),
-        rows=rows,
+        rows=_rows(rows),
         seed=seed,
+        balance=balance,
         ledger=ledger,
         new_ledger=new_ledger,
         dataset=dataset or _name(data),
@@ -154,7 +164,7 @@ def make(
     with claim(out, form, ledger=options.get("ledger")) as place:
         with terminal.progress("Opening the table"):
             prepared = prepare(data, **options)
-        check_room(place, len(prepared.table.layout), prepared.rows)
+        check_room(place, len(prepared.table.layout), prepared.rows if isinstance(prepared.rows, int) else None)
         with outcome(lambda: stated(charged=prepared.table.charged, written=place.published)):
             terminal.say(str(prepared))
             _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
@@ -189,6 +199,16 @@ def _form(data: Any) -> str:
     """Return the form that a table came in: CSV, or else Parquet."""
     suffixes = {suffix.lower() for suffix in data.suffixes[-2:]} if isinstance(data, Path) else set()
     return "csv" if suffixes & {".csv", ".tsv"} else "parquet"
+
+
+def _rows(text: str | None) -> int | str | None:
+    """Read a number of rows, or `same`."""
+    if text is None or text == "same":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise SettingError(f"rows ({text}) must be a whole number, at least 1, or same") from None
 
 
 def _name(data: Path) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from threea.adapt.teacher import Teacher
-from threea.approximate.label_counts import RARE
 from threea.approximate.label_tree import LabelAugmentedTree
 from threea.errors import SettingError
 from threea.framework import Recipe
@@ -57,7 +55,7 @@ class LabelTree(Recipe):
     @property
     def approximate(self) -> LabelAugmentedTree:
         """L1: the distribution of the rows (steps 1 to 4)."""
-        return LabelAugmentedTree(most=math.inf if self.alpha == 1 else RARE)
+        return LabelAugmentedTree()
 
     @property
     def adapt(self) -> Teacher:

@@ -25,10 +25,11 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
+from threea.drawing import LEAST_ROWS, SAME, STANDS_OUT
 from threea.errors import BudgetRefused, InputError, SettingError, UserError
 from threea.framework import Recipe
 from threea.model_file import load_release, packed
-from threea.release import CHUNK_ROWS, FEW_ROWS, STANDS_OUT
+from threea.release import CHUNK_ROWS
 from threea.table import codec, conditions
 from threea.table.schema import Schema
 from threea.testing.canary import keeps_no_row
@@ -153,9 +154,9 @@ def refuses_ids_alone(recipe: Recipe) -> None:
 
 
 def has_as_many_rows_as_it_should(recipe: Recipe) -> None:
-    """As many as were counted, a few if the count may be noise alone; or as many as there are points in a set."""
+    """As many as were counted, if asked for and sure, otherwise some; or as many as there are points in a set."""
     for case in (PLAIN, CASES["one row"]):
-        release = run(recipe, case, rows=None, noise=SilentNoise())
+        release = run(recipe, case, rows=None if is_fixed(recipe) else SAME, noise=SilentNoise())
         points, private = release.summary.points, release.summary.private_rows
         hold((points is not None) == is_fixed(recipe), "a finite set must be told by both recipe and model")
         if points is not None:
@@ -163,7 +164,7 @@ def has_as_many_rows_as_it_should(recipe: Recipe) -> None:
         else:
             hold(private == case.table.num_rows, f"{private} private rows are counted of {case.table.num_rows}")
             stands_out = case.table.num_rows >= STANDS_OUT * release.summary.private_rows_stddev
-            expected = case.table.num_rows if stands_out else FEW_ROWS
+            expected = case.table.num_rows if stands_out else LEAST_ROWS
             hold(stands_out == (case is PLAIN), "the noise on the number of rows is not what it is")
             hold(bool(release.rows_note) != stands_out, "the release does not say why it has so many rows")
         hold(release.rows == expected, f"{release.rows} rows by default, not {expected}")

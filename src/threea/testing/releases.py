@@ -34,7 +34,7 @@ def refuses(expected: type[Exception], what: str, act: Callable[..., Any], *argu
 
 
 def run(
-    recipe: Recipe, case: Case, *, data: Any = None, known: bool = True, rows: int | None = OUT, **options: Any
+    recipe: Recipe, case: Case, *, data: Any = None, known: bool = True, rows: int | str | None = OUT, **options: Any
 ) -> Release:
     """Open a table and make a release; without a number of rows where the recipe has one of its own."""
     described = {"schema": case.schema} if known else {"target": case.target}
