@@ -100,3 +100,18 @@ def test_sizes_are_of_files_folders_and_tables(tmp_path):
     (tmp_path / "b").write_bytes(b"123")
     assert (size_of(tmp_path / "a"), size_of(str(tmp_path)), size_of(None)) == (5, 8, 0)
     assert size_of(hospital.stays(10)) == hospital.stays(10).nbytes
+
+
+def test_a_wide_table_is_too_much_for_aim_and_a_column_of_many_values_is_not():
+    wide, listed = schema(numbers=300), schema(numbers=4, lists=1, categories=10_000)
+    with pytest.raises(SettingError, match="aim would take about"):
+        cost_of("aim", wide).refuse_unreasonable("aim", memory=8e9)
+    for recipe in ("aim", "mst"):
+        cost_of(recipe, listed).refuse_unreasonable(recipe, memory=8e9)
+    cost_of("mst", wide).refuse_unreasonable("mst", memory=8e9)
+
+
+def test_a_larger_model_takes_longer_and_more_memory():
+    usual, larger = (cost_of("aim", schema(), model_size=size) for size in (8.0, 80.0))
+    assert larger.seconds > usual.seconds + 60
+    assert larger.bytes > usual.bytes + 5e8

@@ -22,7 +22,10 @@ MOST_SECONDS = 2 * 3600.0
 """A release that would take longer is refused; chosen."""
 _TO_BE_FOUND = 20
 """How many categories a column is taken to have that are yet to be found; chosen."""
-_BINS = {"independent": 32, "gaussians": 16}
+_BINS = {"independent": 32, "gaussians": 16, "mst": 32, "aim": 32}
+_GRAPHS = ("mst", "aim")
+_MODEL_SIZE, _MODEL_SECONDS, _MODEL_COPIES = 8.0, 10.0, 8
+"""Of `aim`: its tables in MB by default, what a MB more takes at most, and how often they are held at once."""
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
 _NUMERIC_CLASSES = 12
 _NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
@@ -42,6 +45,16 @@ SECONDS: Mapping[str, Mapping[str, float]] = {
     "gaussians": {"start": 1.71, "cells": 1.89e-05, "products": 5.98e-07, "data": 1.49e-07},
     "clustmix": {"start": 3.48, "features": 0.0177, "cells": 1.8e-05, "data": 3.37e-07},
     "privbayes": {"start": 1.46, "cells": 1.65e-04, "pairs": 4.52e-04, "data": 8.9e-10},
+    "mst": {"start": 1.81, "cells": 0.00173, "columns": 0.0, "pairs": 0.0, "choices": 0.0, "data": 1.51e-08},
+    "aim": {
+        "start": 2.19,
+        "cells": 1.8e-05,
+        "columns": 0.0958,
+        "pairs": 0.0,
+        "rounds": 9.74e-07,
+        "sizes": 1e-05,
+        "data": 6.47e-09,
+    },
 }
 """Of processor time, for a unit of each term: benchmarks/results/times.json."""
 BYTES: Mapping[str, Mapping[str, float]] = {
@@ -50,6 +63,8 @@ BYTES: Mapping[str, Mapping[str, float]] = {
     "gaussians": {"start": 2.22e08, "cells": 0.0, "products": 3.61e03},
     "clustmix": {"start": 2.64e08, "features": 1.33e06, "cells": 0.0},
     "privbayes": {"start": 2.09e08, "cells": 2.25e03, "pairs": 438.0},
+    "mst": {"start": 219000000.0, "cells": 21200.0, "columns": 57100.0, "pairs": 24.0, "choices": 49.8},
+    "aim": {"start": 223000000.0, "cells": 15100.0, "columns": 0.0, "pairs": 24.0, "rounds": 0.0, "sizes": 0.0},
 }
 """At the peak, for a unit of each term: benchmarks/results/times.json."""
 
@@ -97,14 +112,23 @@ class Cost:
             raise SettingError(f"{recipe} would take {takes}, which is more than {most}; {remedy}")
 
 
-def cost_of(recipe: str, schema: Schema, data: Any = None) -> Cost | None:
-    """Return what a recipe takes on tables of a schema; nothing if it was never measured."""
+def cost_of(recipe: str, schema: Schema, data: Any = None, model_size: float = 0.0) -> Cost | None:
+    """Return what a recipe takes on tables of a schema; nothing if it was never measured.
+
+    Args:
+        recipe: Its name.
+        schema: The public description of the tables.
+        data: A file, a folder or a table.
+        model_size: Of the recipe's tables at most, in MB, where that is set.
+    """
     if recipe not in SECONDS:
         return None
     units = terms(recipe, schema)
     seconds = sum(SECONDS[recipe][name] * count for name, count in units.items())
     memory = sum(BYTES[recipe][name] * count for name, count in units.items())
     reading = SECONDS[recipe]["data"] * passes(recipe, schema) * size_of(data)
+    larger = max(model_size - _MODEL_SIZE, 0.0)
+    seconds, memory = seconds + _MODEL_SECONDS * larger, memory + _MODEL_COPIES * larger * 2**20
     return Cost(seconds, reading, memory, found=schema.origin is not Origin.TYPES)
 
 
@@ -115,6 +139,8 @@ def terms(recipe: str, schema: Schema) -> dict[str, float]:
     bins = _BINS.get(recipe, _FINE_BINS)
     classes, features = _classes(schema, bins), len(schema.features)
     cells = sum(_cells(column, bins) for column in schema.features)
+    if recipe in _GRAPHS:
+        return _graph_terms(recipe, schema, bins)
     if recipe == "labeltree":
         return _tree_terms(classes, features, cells)
     if recipe == "gaussians":
@@ -127,6 +153,18 @@ def terms(recipe: str, schema: Schema) -> dict[str, float]:
         width = min(features, _DIRECTIONS) if recipe == "rongauss" else features
         units["products"] = width**2 / 2 + min(classes * width**2 / 2, _MOST_PRODUCTS)
     return units
+
+
+def _graph_terms(recipe: str, schema: Schema, bins: int) -> dict[str, float]:
+    """Return what a graphical model does: it looks at all pairs of merged cells, again and again if it is adaptive."""
+    sizes = [_cells(column, bins) for column in schema.modelled]
+    columns, pairs = len(sizes), max(math.comb(len(sizes), 2), 1)
+    merged = [min(size, math.sqrt(_ALL_PAIR_CELLS / pairs)) for size in sizes]
+    looked_at = (sum(merged) ** 2 - sum(size**2 for size in merged)) / 2
+    found = {"start": 1, "cells": sum(sizes), "columns": columns, "pairs": looked_at}
+    if recipe == "mst":
+        return {**found, "choices": columns**3}
+    return {**found, "rounds": columns * looked_at, "sizes": columns**4}
 
 
 def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:
@@ -157,11 +195,11 @@ def _compared(columns: int) -> list[int]:
 
 
 def passes(recipe: str, schema: Schema) -> int:
-    """Return how often, in effect, a recipe reads a table's bytes: trees and networks look at pairs of columns."""
+    """Return how often, in effect, a recipe reads a table's bytes: some look at pairs of columns, or in rounds."""
     columns = max(len(schema.features), 1)
     if recipe == "privbayes":
         return max(sum(_compared(columns + 1)) // columns, 1)
-    return columns if recipe == "labeltree" else 1
+    return {"labeltree": columns, "mst": columns, "aim": columns**2}.get(recipe, 1)
 
 
 def _classes(schema: Schema, bins: int) -> int:

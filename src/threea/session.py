@@ -171,7 +171,7 @@ def prepare(
     chosen, reason = asked.chosen(table.schema)
     if balance:
         _refuse_balance(chosen, table.schema)
-    cost = cost_of(chosen.name, table.schema, data)
+    cost = cost_of(chosen.name, table.schema, data, getattr(chosen, "max_model_size", 0.0))
     if cost is not None:
         cost.refuse_unreasonable(chosen.name)
     return Prepared(

@@ -27,7 +27,7 @@ CONDITIONS = [
     {"died": False, "ward": "medicine", "age": (40, 59)},
     {"length_of_stay": (2, 5), "ward": ["surgery", "medicine"]},
 ]
-ALL = ["labeltree", "independent", "clustmix", "gaussians", "dpmix", "privbayes", "mcgen", "rongauss"]
+ALL = ["labeltree", "independent", "clustmix", "gaussians", "dpmix", "privbayes", "mcgen", "rongauss", "mst", "aim"]
 
 
 def model_of(name, stays=20_000, noise=3, **settings):
@@ -37,7 +37,8 @@ def model_of(name, stays=20_000, noise=3, **settings):
 
 @pytest.fixture(scope="module", params=ALL)
 def model(request):
-    return model_of(request.param, **({"points": 300} if request.param == "dpmix" else {}))
+    quick = {"dpmix": {"points": 300}, "aim": {"iterations": 100}}
+    return model_of(request.param, **quick.get(request.param, {}))
 
 
 @pytest.mark.parametrize("conditions", CONDITIONS, ids=str)

@@ -25,6 +25,7 @@ KINDS = {
     "network": ("privbayes", "plain", 1000.0, {"theta": 0.5, "degree": 2}),
     "gaussian_clusters": ("mcgen", "plain", 10.0, {"k": 0.2}),
     "points": ("dpmix", "plain", 10.0, {"points": 4}),
+    "graphical": ("aim", "plain", 10.0, {"bins": 4}),
     "published": ("dpmix-published", "plain", 10.0, {"points": 4}),
 }
 

@@ -27,7 +27,11 @@ from threea.testing import CASES, LAWS, TABLE_LAWS, Case, SeededNoise, SilentNoi
 from threea.testing.releases import OUT, run
 
 # Fewer of the same questions, so that the laws are asked in less time.
-QUICK: dict[str, dict[str, Any]] = {"dpmix": {"points": 5}}
+QUICK: dict[str, dict[str, Any]] = {
+    "dpmix": {"points": 5},
+    "mst": {"bins": 8, "iterations": 10},
+    "aim": {"bins": 8, "iterations": 10},
+}
 PROVEN = [recipe(**QUICK.get(name, {})) for name, recipe in RECIPES.items() if recipe().guarantee is Guarantee.PROVEN]
 EVERY_RECIPE = pytest.mark.parametrize("recipe", PROVEN, ids=lambda recipe: recipe.name)
 # What `auto` picks for a table is among the others; its own laws are those of no table.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from threea.published.dpmix import DPMixPublished
     from threea.published.mcgen import MCGenPublished
     from threea.published.rongauss import RonGaussPublished
+    from threea.recipes.aim import AIM
     from threea.recipes.auto import Auto
     from threea.recipes.clustmix import ClustMix
     from threea.recipes.dpmix import DPMix
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from threea.recipes.independent import Independent
     from threea.recipes.labeltree import LabelTree
     from threea.recipes.mcgen import MCGen
+    from threea.recipes.mst import MST
     from threea.recipes.noifs import NOIFS
     from threea.recipes.privbayes import PrivBayes
     from threea.recipes.rongauss import RonGauss
@@ -37,6 +39,8 @@ _HOMES = {
     "mcgen": ("threea.recipes.mcgen", "MCGen"),
     "noifs": ("threea.recipes.noifs", "NOIFS"),
     "rongauss": ("threea.recipes.rongauss", "RonGauss"),
+    "mst": ("threea.recipes.mst", "MST"),
+    "aim": ("threea.recipes.aim", "AIM"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
     "mcgen-published": ("threea.published.mcgen", "MCGenPublished"),
@@ -55,6 +59,8 @@ SUMMARIES: Mapping[str, str] = {
     "mcgen": "feature sets, clusters of the rows in each, and a noisy Gaussian in each cluster",
     "noifs": "mcgen without feature sets: clusters of the rows in all features",
     "rongauss": "rows on the unit sphere, projected at random, and a noisy Gaussian per class",
+    "aim": "the tables of columns that a graphical model fits worst, one by one; general statistics",
+    "mst": "a spanning tree of pairs of columns; general statistics, with or without a target",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
     "mcgen-published": "mcgen as in its paper, or with the noise of its code, without a proof",
@@ -99,7 +105,9 @@ DEFAULT = "auto"
 """What `threea release` runs when no recipe is named."""
 
 __all__ = [
+    "AIM",
     "DEFAULT",
+    "MST",
     "NOIFS",
     "RECIPES",
     "SUMMARIES",
