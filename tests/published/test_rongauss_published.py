@@ -44,16 +44,16 @@ def test_it_is_claimed_and_says_why_it_is_not_proven():
 def test_scales_are_those_of_the_paper():
     recorded = Recorded()
     values = np.random.default_rng(0).uniform(-1, 1, (50, 9))
-    ProjectedGaussians(dimension=4, mean_share=0.25).synthesized(values, 2.0, recorded)
+    ProjectedGaussians(dimensions=4, mean_share=0.25).synthesized(values, 2.0, recorded)
     assert recorded.asked == [(3 / (50 * 0.5), 9), (2 * 2 / (50 * 1.5), (4, 4))]
 
 
 def test_rows_lie_on_a_subspace_around_the_mean():
     """Without noise; a fixed seed. Second moments of rows at length 1 add up to what the subspace keeps of them."""
     values = np.random.default_rng(0).normal(0.5, 0.3, (3000, 8))
-    drawn = ProjectedGaussians(dimension=3, mean_share=0.5).synthesized(values, 1.0, Recorded())
+    drawn = ProjectedGaussians(dimensions=3, mean_share=0.5).synthesized(values, 1.0, Recorded())
     assert np.linalg.matrix_rank(drawn, tol=1e-9) == 3
-    whole = ProjectedGaussians(dimension=8, mean_share=0.5).synthesized(values, 1.0, Recorded())
+    whole = ProjectedGaussians(dimensions=8, mean_share=0.5).synthesized(values, 1.0, Recorded())
     unit = values / np.linalg.norm(values, axis=1, keepdims=True)
     np.testing.assert_allclose(whole.mean(axis=0), unit.mean(axis=0), atol=0.05)
     assert (whole - unit.mean(axis=0)).var(axis=0).sum() == pytest.approx(1.0, rel=0.05)
@@ -76,7 +76,7 @@ def test_up_to_four_directions_no_signs_do():
         assert most <= 2 * math.sqrt(p) + 1e-12
 
 
-@pytest.mark.parametrize("wrong", [{"dimension": 0}, {"dimension": 2.5}, {"mean_share": 0.0}, {"mean_share": 1.0}])
+@pytest.mark.parametrize("wrong", [{"dimensions": 0}, {"dimensions": 2.5}, {"mean_share": 0.0}, {"mean_share": 1.0}])
 def test_settings_are_checked_when_made(wrong):
     (name,) = wrong
     with pytest.raises(SettingError, match=rf"^{name} \("):

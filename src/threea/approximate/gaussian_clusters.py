@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.approximate.conditioning import distributions, posterior, resampled
-from threea.approximate.denoise import draw, proportions
+from threea.approximate.denoise import draw
 from threea.approximate.tree_model import TreeModel
 from threea.model_summary import ModelSummary
 from threea.table.cells import Cells
@@ -100,7 +100,7 @@ class GaussianClusters:
         """
         if given:
             return self._given(rows, rng, given)
-        group = draw(proportions(self.base.balanced)[None, :], np.zeros(rows, np.int64), rng)
+        group = draw(self.base.ratio[None, :], np.zeros(rows, np.int64), rng)
         codes: dict[int, Whole] = {}
         for part in self.sets:
             cluster = draw(part.within(len(self.base.sizes)), group, rng)
@@ -127,7 +127,7 @@ class GaussianClusters:
         asked = [_Asked.of(part, self._columns(part), given) for part in self.sets]
         weights = [own.part.within(len(self.base.sizes)) * own.likelihood for own in asked]
         likelihoods = (self.base.label_likelihood(given), *(weight.sum(axis=1) for weight in weights))
-        shares = posterior(proportions(self.base.balanced), likelihoods, given)
+        shares = posterior(self.base.ratio, likelihoods, given)
         pool = max(_POOL * rows, _FEWEST) if any(len(own.columns) > 1 for own in asked) else rows
         group = draw(shares[None, :], np.zeros(pool, np.int64), rng)
         drawn = [own.drawn(draw(weight, group, rng), rng) for own, weight in zip(asked, weights, strict=True)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,7 @@ class MultiLevel:
 
     def fit(self, table: PrivateTable, plan: Plan) -> GaussianClusters:
         """Ask for one level after another."""
-        base = replace(class_histograms(table, plan, STANDS_OUT), most=math.inf)
+        base = class_histograms(table, plan, STANDS_OUT)
         if not base.features:
             return GaussianClusters(base, (), (), base.noise)
         asking = _Asking(table, plan, base, scored(base, table.schema), Norm.L1 if self.noise == "laplace" else Norm.L2)

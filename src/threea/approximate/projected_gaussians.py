@@ -7,7 +7,7 @@ Reference:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class ProjectedGaussians:
 
     def fit(self, table: PrivateTable, plan: Plan) -> GaussianClusters:
         """Score and centre the columns by their histograms, project, and ask for the moments of every class."""
-        base = replace(class_histograms(table, plan, STANDS_OUT), most=math.inf)
+        base = class_histograms(table, plan, STANDS_OUT)
         if not base.features:
             return GaussianClusters(base, (), (), base.noise)
         columns, norm = scored(base, table.schema), Norm.L1 if self.noise == "laplace" else Norm.L2

@@ -21,7 +21,7 @@ from threea.published.numeric_features import SCALED, Floats, NumericFeatures, c
 from threea.table.schema import Schema
 
 NAME, STEP, REASON = "rongauss-published", "gaussians", "RON-Gauss as published"
-MOST_DIMENSION = 2000
+MOST_DIMENSIONS = 2000
 
 ASSUMPTIONS = (
     "there are as many synthetic rows of each class as private ones, and their number sets the noise: it is taken as "
@@ -42,16 +42,16 @@ class ProjectedGaussians:
     """A Gaussian per class, on a random subspace: all of RON-Gauss for classification.
 
     Args:
-        dimension: p, of the subspace; all of it if there are fewer features.
+        dimensions: p, of the subspace; all of it if there are fewer features.
         mean_share: What share of epsilon the mean gets.
     """
 
-    dimension: int
+    dimensions: int
     mean_share: float
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.dimension, int) and 1 <= self.dimension <= MOST_DIMENSION):
-            raise SettingError(f"dimension ({self.dimension}) must be a whole number from 1 to {MOST_DIMENSION}")
+        if not (isinstance(self.dimensions, int) and 1 <= self.dimensions <= MOST_DIMENSIONS):
+            raise SettingError(f"dimensions ({self.dimensions}) must be a whole number from 1 to {MOST_DIMENSIONS}")
         if not 0 < self.mean_share < 1:
             raise SettingError(f"mean_share ({self.mean_share}) must be > 0 and < 1")
 
@@ -87,7 +87,7 @@ class ProjectedGaussians:
     def synthesized(self, values: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
         """Return as many rows, around length 1, drawn from a noisy Gaussian on a random subspace."""
         n, m = values.shape
-        p = min(self.dimension, m)
+        p = min(self.dimensions, m)
         epsilon_mean, epsilon_covariance = self.mean_share * epsilon, (1 - self.mean_share) * epsilon
         x = _unit(values)
         mean = x.mean(axis=0) + rng.laplace(0.0, math.sqrt(m) / (n * epsilon_mean), m)
@@ -121,11 +121,11 @@ class RonGaussPublished(Recipe):
 
     What was chosen here, because the authors' code leaves it open or it does not fit a table: second moments that are
     none are projected to the nearest that are; directions are uniform; rows are put back to the private rows' mean
-    length; the default dimension and share. What the claim misses is in the assumptions, and in
+    length; the default dimensions and share. What the claim misses is in the assumptions, and in
     docs/mcgen-published.md.
 
     Args:
-        dimension: p, how many directions.
+        dimensions: p, how many directions.
         mean_share: What share of epsilon the mean gets.
 
     Example:
@@ -140,7 +140,7 @@ class RonGaussPublished(Recipe):
     summary: ClassVar[str] = "a noisy Gaussian per class on a random subspace, after its paper, without a proof"
     guarantee: ClassVar[Guarantee] = Guarantee.CLAIMED
     fixed: ClassVar[bool] = True
-    dimension: int = 10
+    dimensions: int = 10
     mean_share: float = 0.3
 
     def __post_init__(self) -> None:
@@ -154,4 +154,4 @@ class RonGaussPublished(Recipe):
     @property
     def approximate(self) -> ProjectedGaussians:
         """All steps."""
-        return ProjectedGaussians(dimension=self.dimension, mean_share=self.mean_share)
+        return ProjectedGaussians(dimensions=self.dimensions, mean_share=self.mean_share)
