@@ -16,6 +16,7 @@ NAMES = (
     "published_leaks",
     "mcgen_leaks",
     "regression",
+    "no_target",
     "ledger_faults",
     "fuzz",
     "kills",
