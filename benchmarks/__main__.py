@@ -10,6 +10,7 @@ NAMES = (
     "times",
     "columns",
     "adult",
+    "privbayes",
     "evaluate",
     "anonymeter",
     "kip",
