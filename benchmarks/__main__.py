@@ -25,5 +25,8 @@ NAMES = (
 )
 
 if __name__ == "__main__":
+    unknown = [name for name in sys.argv[1:] if name not in NAMES]
+    if unknown:
+        sys.exit(f"benchmark ({unknown[0]}) must be one of {', '.join(NAMES)}")
     for name in sys.argv[1:] or NAMES:
         importlib.import_module(f"benchmarks.{name}").main()
