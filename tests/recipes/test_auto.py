@@ -1,11 +1,13 @@
 """What `auto` picks, and how it says so."""
 
+import dataclasses
+
 import pyarrow as pa
 import pytest
 
 from threea import hospital
-from threea.recipes import RECIPES, Auto, Gaussians, LabelTree
-from threea.recipes.auto import WIDE
+from threea.recipes import AIM, MST, RECIPES, Auto, Gaussians, LabelTree
+from threea.recipes.auto import FEW, SOME, WIDE
 from threea.session import synthesize
 from threea.table.schema import Schema
 
@@ -20,6 +22,13 @@ def test_it_picks_by_the_number_of_numeric_columns_and_says_why(columns: int, pi
     recipe, reason = Auto().chosen(wide(columns))
     assert isinstance(recipe, picked)
     assert str(columns) in reason
+
+
+@pytest.mark.parametrize(("columns", "picked"), [(FEW, AIM), (FEW + 1, MST), (SOME, MST), (SOME + 1, LabelTree)])
+def test_without_a_target_it_picks_what_keeps_statistics_best(columns: int, picked: type) -> None:
+    recipe, reason = Auto().chosen(dataclasses.replace(wide(columns - 1), target=None))
+    assert isinstance(recipe, picked)
+    assert "no target" in reason
 
 
 def test_the_certificate_names_the_recipe_that_ran() -> None:

@@ -12,11 +12,16 @@ from threea.table.schema import Kind, Schema
 
 WIDE = 200
 """From so many numeric features on, a tree of pairs is too slow and too thin, and Gaussians do better."""
+FEW, SOME = 40, 100
+"""Columns of a table without a target up to which `aim`, and `mst`, are fast. Up to there they keep its statistics
+best: benchmarks/results/no_target.json."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Recipe):
-    """The default: `gaussians` for wide numeric tables, `labeltree` for all others.
+    """The default: `gaussians` for wide numeric tables, `labeltree` for all others with a target.
+
+    Without a target `aim`, `mst` or `labeltree`, by the number of columns.
 
     Example:
         >>> Auto()
@@ -32,9 +37,23 @@ class Auto(Recipe):
         numeric = sum(column.kind.numeric or column.kind is Kind.UNDECLARED for column in schema.features)
         if numeric >= WIDE:
             return Gaussians(), f"{numeric} numeric columns; from {WIDE} on, Gaussians do better than a tree"
+        if schema.target is None:
+            return _without_target(len(schema.modelled))
         return LabelTree(), f"{numeric} numeric columns; below {WIDE}, a tree and a teacher do best"
 
     @property
     def approximate(self) -> Approximation:
         """That of the recipe picked; there is none before."""
         raise NotImplementedError("auto has no stages of its own; ask chosen(schema)")
+
+
+def _without_target(columns: int) -> tuple[Recipe, str]:
+    """Return the recipe that keeps the statistics of so many columns best, of those that are fast enough."""
+    from threea.recipes.aim import AIM
+    from threea.recipes.mst import MST
+
+    if columns <= FEW:
+        return AIM(), f"no target, {columns} columns; up to {FEW}, aim keeps general statistics best"
+    if columns <= SOME:
+        return MST(), f"no target, {columns} columns; from {FEW} on aim is slow, and mst does best"
+    return LabelTree(), f"no target, {columns} columns; from {SOME} on, a tree of features is fastest"
