@@ -7,7 +7,7 @@ import pytest
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Answer
-from threea.approximate.covariance_denoising import _spiked, covariances, second_moment, shrunk_means
+from threea.approximate.covariance_denoising import covariances, second_moment, shrunk_means, spiked
 from threea.approximate.gaussians import HISTOGRAMS, SECOND_MOMENTS, ClassGaussians
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
@@ -170,9 +170,9 @@ def test_noise_alone_has_no_covariance():
     noise = rng.normal(0, 1, (200, 200))
     noise = np.triu(noise, 1) + np.triu(noise, 1).T + np.diag(rng.normal(0, np.sqrt(2), 200))
     # The largest eigenvalue of such noise passes the edge by more than 5% with probability below 1e-6.
-    assert np.linalg.norm(_spiked(noise, 1.05)) == 0
+    assert np.linalg.norm(spiked(noise, 1.05)) == 0
     spike = np.outer(np.ones(200), np.ones(200))
-    found = _spiked(noise + spike, 1.0)
+    found = spiked(noise + spike, 1.0)
     assert np.linalg.norm(found - spike) < np.linalg.norm(noise) / 2
 
 

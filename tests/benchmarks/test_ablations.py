@@ -285,7 +285,7 @@ def test_the_command_writes_the_picture_beside_the_table(tmp_path: Path) -> None
         out=tmp_path / "a.json",
         datasets=["uniform"],
         recipes=FEW[2:],
-        epsilon=8.0,
+        epsilons=[8.0],
         seeds=1,
         progress=lines.append,
     )

@@ -26,6 +26,7 @@ from nasty import arrow as nasty_table
 
 from threea import anonymize, hospital
 from threea.anonymize.clipping import BITS, SHRINK, Norm, clipped_sum, step_of
+from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.open_table import _fingerprint, open_table
@@ -157,6 +158,12 @@ def clusters(by: Any) -> ClusterSums:
     return ClusterSums(space=scores, centroids=centroids, classes=classes, summed=scores, radius=1.5, by=by)
 
 
+def moments(by: Any) -> ClusterMoments:
+    sums = clusters(by)
+    parts = {"space": sums.space, "centroids": sums.centroids, "classes": sums.classes, "summed": sums.summed, "by": by}
+    return ClusterMoments(radius=1.5, weights=(1.0, 1.0, 0.5), **parts)
+
+
 LEAVES: dict[str, list[Query]] = {
     "Count": [Count()],
     "Marginal": [
@@ -173,6 +180,7 @@ LEAVES: dict[str, list[Query]] = {
         Grouped(WARD, features(_by_column)),
     ],
     "ClusterSums": [clusters(None), clusters(DIED)],
+    "ClusterMoments": [moments(None), moments(DIED)],
     "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],
     "Lengths": [Lengths(frame=FRAME, edges=(0.5, 1.0, 2.0, 4.0))],
     "Vectors": [Vectors(frame=FRAME, radius=2.0, moment=moment, by=by) for moment in Moment for by in (None, DIED)],
