@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +157,27 @@ class TestClasses:
         weights = {each.name: each.weight for each in rebalanced.classes}
         labels = rebalanced.table["y"].to_pylist()
         np.testing.assert_allclose(rebalanced.sample_weight, [weights[label] for label in labels])
+
+    @pytest.mark.parametrize("kind", ["text", "boolean"])
+    def test_the_reports_snippet_gives_the_same_weights(
+        self, kind: str, rebalanced: Release, stays: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        release = rebalanced if kind == "text" else dataclasses.replace(stays, balance=True)
+        certificate = release.certificate()
+        snippet = re.search(r"<code>(.*?)</code>", render(release, certificate, release.table), re.DOTALL)
+        assert snippet is not None
+        (tmp_path / "certificate.json").write_text(certificate.to_json())
+        monkeypatch.chdir(tmp_path)
+        given: list[Any] = []
+
+        class Learner:
+            def fit(self, features: Any, target: Any, sample_weight: Any) -> None:
+                given.extend(sample_weight)
+
+        frame = release.table.to_pandas()
+        known = {"json": json, "model": Learner(), "X": frame, "y": frame[release.schema.target]}
+        exec(unescape(snippet.group(1)), known)
+        np.testing.assert_allclose(given, release.sample_weight)
 
     def test_weights_give_the_private_ratio_back(self, rebalanced: Release) -> None:
         shares = rebalanced.certificate().classes

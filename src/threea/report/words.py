@@ -135,7 +135,7 @@ def event(happened: Event) -> str:
     """Say what an event was."""
     match happened:
         case Gaussian():
-            return "Sums over all rows, with Gaussian noise"
+            return "Sums over all rows, with Gaussian noise, or a private choice of the same price"
         case Pure(epsilon=epsilon):
             return f"A private choice, or sums with Laplace noise, each with ε = {number(epsilon)}"
         case Sampled(rate=rate):
