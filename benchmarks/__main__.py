@@ -9,6 +9,7 @@ NAMES = (
     "scale",
     "times",
     "columns",
+    "graph_columns",
     "adult",
     "privbayes",
     "evaluate",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.approximate.denoise import draw, grouped, proportions, shrunk, with_missing
+from threea.approximate.denoise import draw, grouped, proportions, with_missing
 from threea.table.cells import Bins, Cells, Merged
 from threea.table.schema import Column
 
@@ -51,11 +51,12 @@ class Feature:
 
     @classmethod
     def of(cls, cells: Cells, counts: Floats, sizes: Floats, stddev: float) -> Feature:
-        """Denoise the counts: a class that tells nothing of its own is like all others."""
-        overall = proportions(counts.sum(axis=0))
-        given = np.array(
-            [proportions(shrunk(row, size * overall, stddev)) for row, size in zip(counts, sizes, strict=True)]
-        )
+        """Read off a distribution for each class.
+
+        Counts are not drawn to those of all classes, however noisy: in small tables that hid from learners what the
+        classes differ by.
+        """
+        given = np.array([proportions(row) for row in counts])
         given = with_missing(cells, given, float(sizes.sum()), stddev)
         return cls(cells, counts, given, Merged(cells=cells, groups=tuple(range(cells.size))), stddev)
 
