@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from threea.framework import Model, Recipe
 
 CHUNK_ROWS = 1 << 16
+_SHOWN = 12
+"""Names of columns on a card."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,6 +310,19 @@ class Release:
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
             spreadsheet_safe=self.spreadsheet_safe,
         )
+
+    def _repr_html_(self) -> str:
+        """Return a small card for notebooks: what it promises, from what, and how to get rows."""
+        budget = self.plan.budget
+        facts = {
+            "guarantee": str(self.guarantee),
+            "privacy": f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {budget.adjacency}, {self.unit.described}",
+            "recipe": f"{self.recipe}: {self.description}",
+            "rows": f"{self.rows:,}, and more from release.sample(n)",
+            "columns": ", ".join(self.layout.names[:_SHOWN]) + (", ..." if len(self.layout.names) > _SHOWN else ""),
+        }
+        lines = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in facts.items())
+        return f"<table><caption>Synthetic rows: a threea release</caption>{lines}</table>"
 
     def save(
         self, out: str | PathLike[str] | Place, form: str | None = None, *, spreadsheet_safe: bool = False

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import threea
-from threea.cli import ledger, measuring, release, sample, schema, terminal
+from threea.cli import doctor, ledger, measuring, release, sample, schema, split, terminal
 from threea.errors import ThreeaError, fate_of, stated
 
 
@@ -106,6 +106,7 @@ def _ended(error: BaseException) -> str:
 release.register(app)
 schema.register(app)
 sample.register(app)
+split.register(app)
 
 
 @app.command()
@@ -126,3 +127,4 @@ def recipes() -> None:
 
 ledger.register(app)
 measuring.register(app)
+doctor.register(app)
