@@ -1,8 +1,8 @@
 """Noise on whole numbers, and the generator it comes from.
 
 Sums arrive as exact int64 integers on a fixed-point grid and leave with discrete noise: a few numbers with noise added
-inside OpenDP, many with the rounded noise of `rounded_noise`. Both generators are cryptographically secure and cannot be
-seeded. Proofs: docs/proofs/discrete-gaussian.md, laplace.md, rounded-noise.md, exponential-mechanism.md.
+inside OpenDP, many with that of `rounded_noise`. Both generators are cryptographically secure and cannot be seeded.
+Proofs: docs/proofs/discrete-gaussian.md, laplace.md, rounded-noise.md, exponential-mechanism.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Many noisy values at once: a continuous Gaussian or Laplace variable, rounded to whole numbers, exactly.
 
-On whole sums, rounded noise is post-processing of continuous noise, so its privacy is that of the textbook. Each value is
-the quantile of an infinite string of random bits. The first 64, from the operating system, and floating point decide
+On whole sums, rounded noise is post-processing of continuous noise, so its privacy is that of the textbook. Each value
+is the quantile of an infinite string of random bits. The first 64, from the operating system, and floating point decide
 nearly all of them; where a value is too near to the middle between two whole numbers for that, it is decided in
 arithmetic of as many digits, with as many further bits, as it takes.
 
@@ -55,7 +55,8 @@ def _normal_quantile(probability: Floats) -> Floats:
     from scipy.special import ndtri
 
     # On the side of the tail, where floating point is dense.
-    return np.negative(ndtri(probability / 2))
+    quantile: Floats = np.negative(ndtri(probability / 2))
+    return quantile
 
 
 GAUSSIAN = Law(
@@ -86,8 +87,8 @@ def noisy(sums: Integers, scale: float, law: Law) -> Integers:
     """Add to each sum a variable of this law and scale, rounded to the nearest whole number.
 
     Guarantees:
-        - What is added to a sum x is exactly ``round(scale * X)``, X of the law, if `FLOAT_ERROR` holds: with Gaussian
-          noise, sums of L2 sensitivity d become (d/scale)-GDP, with Laplace noise those of L1 sensitivity d (d/scale)-DP.
+        - What is added to a sum is exactly ``round(scale * X)``, X of the law, if `FLOAT_ERROR` holds. So sums of L2
+          sensitivity d are (d/scale)-GDP with Gaussian noise, those of L1 sensitivity d (d/scale)-DP with Laplace.
         - The bits are the operating system's; nothing can seed them. What would leave int64 is cut off at its ends.
 
     Args:
