@@ -72,20 +72,25 @@ class Cache:
     def columns(self, names: Sequence[str], read: Callable[[Sequence[str]], Iterator[Rows]]) -> Rows | None:
         """Return whole columns, encoded, reading those that are not known; None if they take more than the room."""
         missing = [name for name in names if name not in self._columns]
-        if (missing or self._count is None) and not self._too_large:
-            chunks, size = [], _size(self._chunks) + sum(values.nbytes for values in self._columns.values())
-            for rows in read(missing):
-                chunks.append(rows)
-                size += sum(rows.values[name].nbytes for name in missing)
-                if size > self._most:
-                    self._too_large = True
-                    return None
+        if missing or self._count is None:
+            chunks = self._read(missing, read)
+            if chunks is None:
+                return None
             self._count = sum(rows.count for rows in chunks)
             for name in missing:
                 self._columns[name] = np.concatenate([rows.values[name] for rows in chunks])
-        if self._too_large and missing:
-            return None
-        return Rows({name: self._columns[name] for name in names}, self._count or 0)
+        return Rows({name: self._columns[name] for name in names}, self._count)
+
+    def _read(self, names: Sequence[str], read: Callable[[Sequence[str]], Iterator[Rows]]) -> list[Rows] | None:
+        """Return a whole pass over some columns; None, also ever after, if they do not fit."""
+        chunks, size = [], _size(self._chunks) + sum(values.nbytes for values in self._columns.values())
+        for rows in () if self._too_large else read(names):
+            chunks.append(rows)
+            size += sum(rows.values[name].nbytes for name in names)
+            self._too_large |= size > self._most
+            if self._too_large:
+                break
+        return None if self._too_large else chunks
 
     def recall(self, keys: tuple[Hashable, ...]) -> list[Rows] | None:
         """Return all rows, chunk by chunk, if everything under these keys is known."""

@@ -143,6 +143,7 @@ def summed(
         norm: In which norm.
     """
     jax = load("jax")
+    assert bound / step <= 2.0**BITS, "the grid must be a network gradient's own"
     total = np.zeros(sum(part.size for layer in layers for part in layer), np.int64)
     width = matrix.shape[1]
     padded = np.zeros((_BLOCK, -(-max(width, 1) // _ALIGNED) * _ALIGNED), np.float32)
