@@ -6,40 +6,39 @@ random Fourier features by class. Training a generator until its rows have the s
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from threea.adapt.embedding_targets import Waves, gated, given_label, placed, random_radians, scores, told_by_histograms
 from threea.adapt.generator_model import GeneratorModel, LabelShares
 from threea.adapt.networks import activated, apply, initial, members, train
 from threea.adapt.ntk import load
-from threea.anonymize.cluster_sums import MOST_SCORE, SCORE_BITS, Scores
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.mean_embedding import MeanEmbedding, frequencies_of
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Answer, Marginal, Stack
-from threea.approximate.denoise import proportions, shrunk
+from threea.anonymize.query import Marginal, Stack
 from threea.approximate.label_counts import CLASSES
 from threea.errors import SettingError
 from threea.model_summary import Histogram
-from threea.table.cells import Bins, Cells
-from threea.table.row_vectors import RowVectors, VectorColumn
+from threea.table.cells import Cells
+from threea.table.row_vectors import RowVectors
 from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
 
 HISTOGRAMS, EMBEDDING = "histograms given the label", "mean embedding given the label"
-_ROWS, _HISTOGRAMS = 0.02, 0.5
-"""Shares of the budget; the embedding has the rest. Chosen."""
-_BINS = 64
-_ALONG = 8
-"""Frequencies along a number's own coordinate that its histogram tells. Chosen."""
-_TEMPERATURE = 0.5
-"""Of the relaxed draws of categories while training. Chosen."""
+_ROWS, _HISTOGRAMS = 0.02, 0.3
+"""Shares of the budget for counts and histograms; the embedding has the rest. Chosen."""
+_WIDE = 128
+"""From so many columns on there are no histograms: their noise grows with the number of columns. Chosen."""
+_BINS, _WIDE_BINS = 64, 16
 _LATENT = 16
+"""Random numbers that a row is made of. Chosen."""
+_TEMPERATURE = 0.5
+"""Of the relaxed draws of categories in training. Chosen."""
 _SEED = 20_210_412
 """Of frequencies and training; they know nothing of the rows, so any number will do."""
 
@@ -50,173 +49,133 @@ class EmbeddingGenerator:
 
     Args:
         features: How many random frequencies.
-        bandwidths: Length scales of the kernel, in units of the average distance of random rows between the bounds.
-        histograms: Share of the budget for histograms by class; 0 asks for none.
-        steps_: How many steps of training.
-        batch: Rows drawn in a step.
-        width: Of the generator's two hidden layers.
+        length_scale: Of the kernel, in units of the distance of rows that differ in all columns.
+        iterations: How many steps of training.
+        batch: Rows that the generator makes in a step.
+        width: Of its two hidden layers.
+        learning_rate: Adam's.
 
     Raises:
         SettingError: A setting is outside its bounds.
     """
 
-    features: int = 1000
-    bandwidths: tuple[float, ...] = (0.5, 1.0)
-    histograms: float = _HISTOGRAMS
-    iterations: int = 2000
-    batch: int = 512
-    width: int = 256
-    along: float = 1.0
-    rate: float = 1e-3
-    latent: int = _LATENT
-    tau: float = _TEMPERATURE
-    bins: int = _BINS
+    features: int
+    length_scale: float
+    iterations: int
+    batch: int
+    width: int
+    learning_rate: float = 1e-3
 
     def __post_init__(self) -> None:
-        pass
+        for name, most in (("features", 16_384), ("iterations", 100_000), ("batch", 65_536), ("width", 4096)):
+            value = getattr(self, name)
+            if not (isinstance(value, int) and 1 <= value <= most):
+                raise SettingError(f"{name} ({value}) must be a whole number from 1 to {most}")
+        if not 1e-3 <= self.length_scale <= 1e3:
+            raise SettingError(f"length_scale ({self.length_scale}) must be from 0.001 to 1000")
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
-        """Ask for the classes, and, if there are features, for their histograms and their embedding."""
+        """Ask for the classes and, if there are features, for their embedding and, if not many, their histograms."""
         if not schema.features:
             return (Step(name=CLASSES, weight=1.0),)
-        found = (Step(name=CLASSES, weight=_ROWS), Step(name=EMBEDDING, weight=1 - _ROWS - self.histograms))
-        return (*found, Step(name=HISTOGRAMS, weight=self.histograms)) if self.histograms else found
+        histograms = 0.0 if wide(schema) else _HISTOGRAMS
+        asked = (Step(name=CLASSES, weight=_ROWS), Step(name=EMBEDDING, weight=1 - _ROWS - histograms))
+        return (*asked, Step(name=HISTOGRAMS, weight=histograms)) if histograms else asked
 
     def fit(self, table: PrivateTable, plan: Plan) -> GeneratorModel:
-        """Ask, then train."""
+        """Count, sum the features of rows, and train."""
         schema, labels = table.schema, LabelShares.counted(table, plan)
-        noise = {CLASSES: labels.stddev}
-        cells = tuple(column.cells(self.bins) for column in schema.features)
-        if not cells:
+        noise, histograms, shares = {CLASSES: labels.stddev}, dict[str, Histogram](), tuple[Floats, ...]()
+        if not schema.features:
             return GeneratorModel(labels, (), (), _LATENT, noise=noise)
-        counted: tuple[Floats, ...] = ()
-        if self.histograms:
-            by = (labels.label,) if labels.label else ()
-            answer = table.measure(Stack(tuple(Marginal((*by, own)) for own in cells)), plan[HISTOGRAMS])
-            counted = given_label(labels, answer)
-            noise[HISTOGRAMS] = answer.stddev
-        rng = np.random.default_rng(_SEED)
-        columns = vector_columns(schema, cells, counted, labels)
-        radians = self._radians(columns, rng)
+        cells = tuple(column.cells(_WIDE_BINS if wide(schema) else _BINS) for column in schema.features)
+        if not wide(schema):
+            shares, histograms, noise[HISTOGRAMS] = self._histograms(table, plan, labels, cells)
+        columns, rng = placed(schema.features, cells, shares, labels), np.random.default_rng(_SEED)
+        radians = random_radians(columns, self.features, self.length_scale, rng)
         query = MeanEmbedding(scores=scores(cells, columns), frequencies=frequencies_of(radians), by=labels.label)
-        sums, spread = query.read(table.measure(query, plan[EMBEDDING]))
-        sizes = np.maximum(labels.sizes, 3 * labels.stddev + 1.0)
-        target = sums / sizes[:, None]
-        noise[EMBEDDING] = spread
-        seen = np.flatnonzero(labels.ratio > 0)
-        along, told = self._told(columns, cells, counted, labels.classes)
-        halves = [np.hstack([part, more]) for part, more in zip(np.split(target, 2, axis=1), told, strict=True)]
-        weights = np.append(np.full(radians.shape[1], 1 / radians.shape[1]), np.full(along.shape[1], self.along / max(len(cells), 1)))
-        groups = RowVectors(columns).groups
+        sums, noise[EMBEDDING] = query.read(table.measure(query, plan[EMBEDDING]))
+        # Of a class that is no more than noise nothing is known; it is not drawn either.
+        means = sums / np.maximum(labels.sizes, 3 * labels.stddev + 1)[:, None]
+        waves = Waves(radians, np.array(np.split(means, 2, axis=1)), np.full(self.features, 1 / self.features))
+        waves += told_by_histograms(columns, cells, shares) if shares else nothing(waves)
+        layers, curve = self._train(labels, RowVectors(columns), waves, rng)
+        return GeneratorModel(labels, columns, layers, _LATENT, histograms, noise, {"generator": curve})
+
+    def _histograms(
+        self, table: PrivateTable, plan: Plan, labels: LabelShares, cells: tuple[Cells, ...]
+    ) -> tuple[tuple[Floats, ...], dict[str, Histogram], float]:
+        """Count every column by class; return shares by class, and counts over all classes for looking at."""
+        by = (labels.label,) if labels.label else ()
+        answer = table.measure(Stack(tuple(Marginal((*by, own)) for own in cells)), plan[HISTOGRAMS])
+        stddev = answer.stddev * np.sqrt(labels.classes)
+        totals = (part.value.reshape(labels.classes, -1).sum(axis=0) for part in answer.parts)
+        shown = {own.column: Histogram(own, total, stddev) for own, total in zip(cells, totals, strict=True)}
+        return given_label(labels, answer), shown, answer.stddev
+
+    def _train(self, labels: LabelShares, vectors: RowVectors, waves: Waves, rng: np.random.Generator) -> Any:
+        seen = np.flatnonzero(labels.ratio)
+        each = max(self.batch // (2 * len(seen)), 2)
         fixed = (
-            np.hstack([radians, along]),
-            np.stack(halves)[:, seen],
-            weights,
+            waves.radians,
+            waves.means[:, seen],
+            waves.weights,
             np.eye(labels.classes)[seen],
-            members(groups),
-            gates(columns),
+            members(vectors.groups),
+            gated(vectors.columns),
+            np.zeros((each, _LATENT)),
         )
-        layers = initial((self.latent + labels.classes, self.width, self.width, len(groups)), rng)
-        sizes_ = np.zeros((max(self.batch // (2 * len(seen)), 2), self.latent, 1), np.float32)
-        fixed = (*(np.asarray(part, np.float32) for part in fixed), sizes_)
-        layers, curve = train(
-            mismatch, layers, fixed, steps=self.iterations, learning_rate=self.rate, rng=rng, stage="training the generator"
+        return train(
+            mismatch,
+            initial((_LATENT + labels.classes, self.width, self.width, vectors.width), rng),
+            tuple(np.asarray(part, np.float32) for part in fixed),
+            steps=self.iterations,
+            learning_rate=self.learning_rate,
+            rng=rng,
+            stage="training the generator",
         )
-        return GeneratorModel(labels, columns, layers, self.latent, noise=noise, curves={"generator": curve})
-
-    def _radians(self, columns: tuple[VectorColumn, ...], rng: np.random.Generator) -> Floats:
-        """Draw the kernel's frequencies; rows at random between the bounds are about sqrt(columns) apart."""
-        width = sum(part.size for part in columns)
-        scale = np.resize(np.array(self.bandwidths), self.features) * math.sqrt(len(columns))
-        return rng.standard_normal((width, self.features)) / scale
-
-    def _told(self, columns, cells, counted, classes):
-        """Return frequencies along single coordinates, and the cosines' and sines' means that histograms tell."""
-        width = sum(part.size for part in columns)
-        radians, cosines, sines = [], [], []
-        start = 0
-        for part, own, shares in zip(columns, cells, counted, strict=False):
-            wave = np.zeros((width, (_ALONG if part.numeric else 0) + part.choices))
-            if part.numeric:
-                wave[start, :_ALONG] = np.pi / 2 * np.arange(1, _ALONG + 1)
-            wave[range(start + part.numeric, start + part.size), range(-part.choices, 0)] = np.pi
-            vectors = representatives(own, part)
-            phases = vectors @ wave[start : start + part.size]
-            damp = np.ones_like(phases)
-            if isinstance(own, Bins):
-                a = np.interp(own.edges, part.knots, part.places)
-                k = len(own.special)
-                half = np.diff(a)[:, None] / 2 * wave[start][None, :]
-                damp[k : k + len(half)] = np.sinc(half / np.pi)
-            radians.append(wave)
-            cosines.append(shares @ (np.cos(phases) * damp))
-            sines.append(shares @ (np.sin(phases) * damp))
-            start += part.size
-        if not radians:
-            return np.zeros((width, 0)), (np.zeros((classes, 0)),) * 2
-        return np.hstack(radians), (np.hstack(cosines), np.hstack(sines))
 
 
-def given_label(labels, answer):
-    result = []
-    for part in answer.parts:
-        table = part.value.reshape(labels.classes, -1)
-        overall = proportions(table.sum(axis=0))
-        sizes = np.maximum(labels.sizes, 0)
-        moved = shrunk(table, sizes[:, None] * overall, answer.stddev)
-        result.append(np.array([proportions(row) for row in moved]))
-    return tuple(result)
+def wide(schema: Schema) -> bool:
+    """Return whether a table has too many columns for histograms."""
+    return len(schema.features) >= _WIDE
 
 
-def vector_columns(schema, cells, counted, labels):
-    if not counted:
-        return RowVectors.of(schema.features).columns
-    return tuple(
-        VectorColumn.ranked(column, own, labels.ratio @ shares) if isinstance(own, Bins) else VectorColumn.of(column)
-        for column, own, shares in zip(schema.features, cells, counted, strict=True)
-    )
+def nothing(waves: Waves) -> Waves:
+    """Return no frequencies at all."""
+    return Waves(waves.radians[:, :0], waves.means[:, :, :0], waves.weights[:0])
 
 
-def representatives(cells: Cells, column: VectorColumn) -> Floats:
-    """Return the vector of each cell: of a bin, the place of its middle."""
-    if isinstance(cells, Bins):
-        places = np.interp(cells.edges, column.knots, column.places)
-        middles = np.interp((places[:-1] + places[1:]) / 2, column.places, column.knots)
-        values = np.concatenate([cells.special, middles, [np.nan] * cells.missing])
-        return column.encode(values)
-    return column.encode(cells.draw(np.arange(cells.size), np.random.default_rng(0)))
+def mismatch(
+    layers: Any, key: Any, radians: Any, means: Any, weights: Any, classes: Any, choices: Any, gates: Any, latent: Any
+) -> Any:
+    """Return how far a generator's means are from those told, squared.
 
+    Two halves of a batch are compared with the means, and the differences multiplied: without bias. The square of one
+    batch's difference would also count how much rows vary, and a generator would learn to make them all alike.
 
-def scores(cells, columns):
-    tables = (np.rint(representatives(own, part) * 2.0**SCORE_BITS).astype(np.int64) for own, part in zip(cells, columns, strict=True))
-    return Scores(cells, tuple(tables))
-
-
-def gates(columns):
-    """Return for each number of a vector which other must be 1 for it to count: the ordinary indicator of a place."""
-    width = sum(part.size for part in columns)
-    matrix, start = np.zeros((width, width)), 0
-    for part in columns:
-        if part.numeric and part.choices:
-            matrix[start + 1, start] = 1
-        start += part.size
-    return matrix
-
-
-def mismatch(layers, key, radians, target, weights, classes, choices, gate, sizes):
-    jax = load("jax"); jnp = load("jax.numpy")
-    rows, latent, _ = sizes.shape
-    keys = jax.random.split(key)
-    z = jax.random.normal(keys[0], (2, len(classes), rows, latent))
-    hot = jnp.broadcast_to(classes[None, :, None, :], (2, len(classes), rows, classes.shape[1]))
-    raw = apply(layers, jnp.concatenate([z, hot], axis=-1).reshape(-1, latent + classes.shape[1]), jnp)
+    Args:
+        layers: The generator.
+        key: Draws its random numbers.
+        radians: For each coordinate a row, for each frequency a column.
+        means: First of the cosines, then of the sines: for each class and frequency.
+        weights: How much each frequency counts.
+        classes: The classes' indicators, one a row.
+        choices: What `members` says of a vector's numbers.
+        gates: What `gated` says of them.
+        latent: Any array of the shape of half a class's random numbers.
+    """
+    jax, jnp = load("jax"), load("jax.numpy")
+    (each, size), (count, width) = latent.shape, classes.shape
+    for_latent, for_choices = jax.random.split(key)
+    drawn = jax.random.normal(for_latent, (2, count, each, size))
+    hot = jnp.broadcast_to(classes[None, :, None, :], (2, count, each, width))
+    outputs = apply(layers, jnp.concatenate([drawn, hot], axis=-1).reshape(-1, size + width), jnp)
     if choices.shape[1]:
-        gumbel = jax.random.gumbel(keys[1], raw.shape)
-        raw = jnp.where(choices.sum(axis=1) > 0, (raw + gumbel) / 0.5, raw)
-    drawn = activated(raw, choices, jnp)
-    gated = gate.sum(axis=0) > 0
-    drawn = jnp.where(gated, drawn * (drawn @ gate), drawn)
-    phases = (drawn @ radians).reshape(2, len(classes), rows, -1)
-    means = jnp.stack([jnp.cos(phases).mean(axis=2), jnp.sin(phases).mean(axis=2)])
-    apart = means - target[:, None]
-    return (apart[:, 0] * apart[:, 1] * weights).sum() / len(classes)
+        relaxed = (outputs + jax.random.gumbel(for_choices, outputs.shape)) / _TEMPERATURE
+        outputs = jnp.where(choices.sum(axis=1) > 0, relaxed, outputs)
+    vectors = activated(outputs, choices, jnp)
+    vectors = jnp.where(gates > 0, vectors * jnp.roll(vectors, -1, axis=1), vectors)
+    phases = (vectors @ radians).reshape(2, count, each, -1)
+    apart = jnp.stack([jnp.cos(phases).mean(axis=2), jnp.sin(phases).mean(axis=2)]) - means[:, None]
+    return (apart[:, 0] * apart[:, 1] * weights).sum() / count
