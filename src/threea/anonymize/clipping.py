@@ -17,6 +17,7 @@ from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.lookup_sums import MOST_NUMBERS, SHRINK, LookupSum
+from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.network_gradient import BITS as GRADIENT_BITS
 from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.projection import Projection
@@ -45,6 +46,7 @@ QUERIES = frozenset(
         Lengths,
         ClusterSums,
         ClusterMoments,
+        MeanEmbedding,
         NetworkGradient,
     }
 )
