@@ -34,7 +34,8 @@ _LATENT = 16
 """Random numbers that a row is made of. Chosen."""
 _FAKES = 512
 """Rows that the generator makes in a step. Chosen."""
-_CLIP = 1.0
+_CLIP = 50.0
+"""Gradients at private rows are clipped to this percentile of the lengths of those at generated rows. Chosen."""
 _WEIGHTS = 0.1
 """What the critic's weights are cut off at. Chosen."""
 _RATE_CRITIC, _RATE_GENERATOR = 2e-3, 1e-3
@@ -106,15 +107,17 @@ class PrivateGan:
         sampled, rows = table.sampled(self.rate), max(labels.rows, 1 / self.rate)
         run, state, key = _round(self.generator_steps), _start(critic, generator), key_of(rng)
         curve: list[float] = []
+        clip = 1.0
         stretch = max(-(-self.rounds // _TOLD), 1)
         for number in range(self.rounds):
+            bound = min(max(float(clip), 1e-6), 1e6)
             query = NetworkGradient(
-                function=missed, layers=critic, inputs=vectors.columns, label=labels.label, l2=_CLIP
+                function=missed, layers=critic, inputs=vectors.columns, label=labels.label, l2=bound
             )
             answer = sampled.measure(query, plan[GRADIENTS])
             noisy = query.as_layers(answer.value / (self.rate * rows))
             falling = np.float32((1 + math.cos(math.pi * number / self.rounds)) / 2)
-            state, key, distance = run(state, key, noisy, falling, fixed)
+            state, key, distance, clip = run(state, key, noisy, np.float32(bound), falling, fixed)
             critic = load("jax").tree.map(np.asarray, state[0])
             curve.append(float(distance))
             if number % stretch == stretch - 1:
@@ -126,8 +129,11 @@ class PrivateGan:
 
 
 def missed(critic: Layers, row: Any) -> Any:
-    """Return how little a critic thinks of a private row: what it learns to lessen."""
-    return -apply(critic, row, load("jax.numpy"))[0]
+    """Return how little a critic thinks of a private row: what it learns to lessen.
+
+    Without the last bias, which is the same for private and generated rows: its gradient would only be noise.
+    """
+    return critic[-1][1][0] - apply(critic, row, load("jax.numpy"))[0]
 
 
 def made(generator: Any, key: Any, choices: Any, gates: Any, ratio: Any) -> Any:
@@ -157,26 +163,22 @@ def _round(generator_steps: int) -> Any:
     """Return what moves the critic once, by its noisy gradient, and the generator some times."""
     jax, jnp, optax = load("jax"), load("jax.numpy"), load("optax")
 
-    def clipped(gradient: Any) -> Any:
-        length = jnp.sqrt(sum(jnp.vdot(part, part) for part in jax.tree.leaves(gradient)))
-        return jax.tree.map(lambda part: part * jnp.minimum(1.0, _CLIP / length), gradient)
-
-    def at_fakes(critic: Any, rows: Any) -> Any:
+    def at_fakes(critic: Any, rows: Any, clip: Any) -> Any:
         """Return the mean gradient of the critic's score at generated rows, each clipped as a private row's is."""
-        each = jax.vmap(lambda row: clipped(jax.grad(missed)(critic, row)))(rows)
-        return jax.tree.map(lambda parts: -parts.mean(axis=0), each)
+        each = jax.vmap(jax.grad(missed), (None, 0))(critic, rows)
+        factors = jnp.minimum(1.0, clip / lengths(each))
+        return jax.tree.map(lambda parts: -jnp.tensordot(factors, parts, 1) / len(rows), each)
 
     def generated(generator: Any, critic: Any, key: Any, fixed: Any) -> Any:
         return -apply(critic, made(generator, key, *fixed), jnp).mean()
 
-    def run(state: Any, key: Any, noisy: Any, falling: Any, fixed: Any) -> Any:
+    def run(state: Any, key: Any, noisy: Any, clip: Any, falling: Any, fixed: Any) -> Any:
         critic, generator, mean, squares, moments = state
         key, *own = jax.random.split(key, generator_steps + 2)
         rows = made(generator, own[0], *fixed)
-        gradient = jax.tree.map(jnp.add, noisy, at_fakes(critic, rows))
+        gradient = jax.tree.map(jnp.add, noisy, at_fakes(critic, rows, clip))
         # The last layer is linear, so its noisy gradient tells the score that it has on average.
-        distance = -sum((part * own).sum() for part, own in zip(critic[-1], noisy[-1], strict=True))
-        distance -= apply(critic, rows, jnp).mean()
+        distance = jax.vmap(missed, (None, 0))(critic, rows).mean() - (critic[-1][0] * noisy[-1][0]).sum()
         updates, squares = optax.scale_by_rms().update(gradient, squares)
         critic = jax.tree.map(lambda part, move: part - _RATE_CRITIC * falling * move, critic, updates)
         critic = tuple((jnp.clip(weights, -_WEIGHTS, _WEIGHTS), biases) for weights, biases in critic)
@@ -185,6 +187,13 @@ def _round(generator_steps: int) -> Any:
             updates, moments = optax.scale_by_adam(b1=0.5).update(slope, moments)
             generator = jax.tree.map(lambda part, move: part - _RATE_GENERATOR * falling * move, generator, updates)
         mean = jax.tree.map(lambda old, new: _KEPT * old + (1 - _KEPT) * new, mean, generator)
-        return (critic, generator, mean, squares, moments), key, distance
+        each = jax.vmap(jax.grad(missed), (None, 0))(critic, made(generator, own[-1], *fixed))
+        return (critic, generator, mean, squares, moments), key, distance, jnp.percentile(lengths(each), _CLIP)
 
     return jax.jit(run)
+
+
+def lengths(gradients: Any) -> Any:
+    """Return the L2 norm of each row's gradient."""
+    jax, jnp = load("jax"), load("jax.numpy")
+    return jnp.sqrt(sum((part**2).reshape(len(part), -1).sum(axis=1) for part in jax.tree.leaves(gradients)))
