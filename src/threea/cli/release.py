@@ -173,7 +173,7 @@ def make(
 def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> None:
     from threea import publish
 
-    with terminal.progress("Asking the private table") as advance:
+    with terminal.progress("Making the release") as advance:
         release = replace(prepared.run(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         files = publish.write(release, place, advance, check=prepared.table.check_ledger)
