@@ -22,7 +22,7 @@ from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Mo
 from threea.anonymize.query import Norm as Norm
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
-from threea.table.cells import Bins, Categories, Merged
+from threea.table.cells import Bins, Categories, Digits, Merged
 from threea.table.schema import Column, Kind
 
 BITS = 30
@@ -33,7 +33,7 @@ QUERIES = frozenset(
     {Count, Marginal, Moments, Features, Grouped, Stack, Gradient, Vectors, Lengths, ClusterSums, ClusterMoments}
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
-_PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores, Projection}
+_PARTS = QUERIES | {Categories, Bins, Digits, Merged, Column, Frame, Scores, Projection}
 _PLAIN = frozenset({int, float, bool, str, NoneType, Kind, Moment, np.float64, np.int64, np.ndarray})
 
 

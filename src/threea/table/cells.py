@@ -9,7 +9,7 @@ from __future__ import annotations
 import decimal
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +172,42 @@ def multiple(places: NDArray[np.float64], step: float) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Digits:
+    """Cells of a numeric column by how many digits its numbers have: the coarsest power of ten that they are multiples of.
+
+    The last cell is for numbers that are multiples of none. Values cannot be drawn from these cells.
+
+    Example:
+        >>> cells = Digits(column="price")
+        >>> [Digits.STEPS[cell] for cell in cells.index(np.array([12.5, 40.0, 0.01]))]
+        [0.1, 10.0, 0.01]
+    """
+
+    column: str
+    STEPS: ClassVar[tuple[float, ...]] = tuple(float(f"1e{power}") for power in range(6, -7, -1))
+    """From coarse to fine."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.STEPS) + 1
+
+    def index(self, values: Values) -> NDArray[np.int64]:
+        """Return each value's cell, -1 where it has none."""
+        cells = np.full(len(values), len(self.STEPS), np.int64)
+        # What was stored with fewer bits has the digits that it was written with.
+        single = np.asarray(values, np.float32)
+        short = single == values
+        for position in range(len(self.STEPS) - 1, -1, -1):
+            step = self.STEPS[position]
+            with np.errstate(invalid="ignore", over="ignore"):
+                near = multiple(np.round(values / step), step)
+                cells[(near == values) | (short & (near.astype(np.float32) == single))] = position
+        cells[np.isnan(values)] = -1
+        return cells
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
     """Cells of a column put together into fewer.
 
@@ -212,7 +248,8 @@ class Merged:
 Cells = Categories | Bins
 """Cells that values can be drawn from."""
 
-AnyCells = Cells | Merged
+AnyCells = Cells | Merged | Digits
+"""Cells that rows can be counted in."""
 
 
 def edges_between(

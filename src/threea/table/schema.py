@@ -170,8 +170,11 @@ class Column:
         assert self.lower is not None
         assert self.upper is not None
         increasing = len(self.edges) > 1 and list(self.edges) == sorted(set(self.edges))
+        # Around multiples of a step, edges lie half a step below and above.
+        slack = self.step or float(self.whole)
+        below = 0.0 if self.whole else slack
         if self.edges and not (
-            increasing and self.lower <= self.edges[0] and self.edges[-1] <= self.upper + self.whole
+            increasing and self.lower - below <= self.edges[0] and self.edges[-1] <= self.upper + slack
         ):
             return "edges must be at least two increasing numbers from lower to upper"
         return None
