@@ -13,7 +13,7 @@ from threea.anonymize.selection import Values
 from threea.describe import class_target, number_column
 from threea.describe.class_target import class_column
 from threea.describe.number_column import FirstLook
-from threea.table.cells import Bins
+from threea.table.cells import AnyCells, Digits
 from threea.table.from_types import of_kind
 from threea.table.patterns import settled
 from threea.table.schema import LOOKS, Column, Kind, Origin, Schema
@@ -75,17 +75,14 @@ def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
 
 def _numbers(table: PrivateTable, plan: Plan, columns: Sequence[Column]) -> dict[str, Column]:
     """Look at numbers and moments twice: where they are, and how many digits they have; and then more closely."""
-    counted = [number_column.digits(column) for column in columns]
     grids = [number_column.magnitudes(column) for column in columns]
-    asked = [cells for cells in (*grids, *counted) if cells is not None]
+    digits = [Digits(column=column.name) for column in columns if not column.kind.temporal]
+    asked: tuple[AnyCells, ...] = (*grids, *digits)
     answer = table.measure(Stack(tuple(Marginal((cells,)) for cells in asked)), plan[RANGES])
-    parts = {type(cells) is Bins: {} for cells in asked}
-    for cells, part in zip(asked, answer.parts, strict=True):
-        parts[type(cells) is Bins][cells.column] = part
-    digits = parts.get(False, {})
+    of_digits = {cells.column: part for cells, part in zip(digits, answer.parts[len(grids) :], strict=True)}
     looks = [
-        FirstLook.of(column, grid, parts[True][column.name], digits.get(column.name))
-        for column, grid in zip(columns, grids, strict=True)
+        FirstLook.of(column, grid, part, of_digits.get(column.name))
+        for column, grid, part in zip(columns, grids, answer.parts, strict=False)
     ]
     within = [look.cells_within for look in looks]
     closer = table.measure(Stack(tuple(Marginal((cells,)) for cells in within)), plan[VALUES])

@@ -1,13 +1,14 @@
 """A column of numbers or moments, found in two looks: where its values are, and then what they are like there.
 
-The first look has a public grid of magnitudes, and counts how many digits values have. The second divides what held rows
-into finer cells, most where most rows are: it fits the bounds, tells single values that very many rows hold, such as a
-code 999, and where to cut bins.
+The first look has a public grid of magnitudes, and counts how many digits values have. The second divides what held
+rows into finer cells, most where most rows are: it fits the bounds, tells single values that very many rows hold, such
+as a code 999, and where to cut bins.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from threea.anonymize.query import Answer
 from threea.table import dates
-from threea.table.cells import Bins, Digits, multiple
+from threea.table.cells import Bins, Digits, multiple, on_grid, steps_below
 from threea.table.schema import Column
 
 Floats = NDArray[np.float64]
@@ -33,7 +34,7 @@ _STANDS_OUT, _MOST_HIDDEN = 3.0, 0.02
 """What is counted below so many standard deviations is taken for none, if these are no more than this share of rows."""
 _MOST_FINER = 0.05
 """The same of numbers that are no multiples of a step: they would be rounded."""
-_PADDING = 0.125
+_PADDING = 0.4
 """Bounds are wider than where rows stand out by this share, as far as the first look allows: tails are thin. Chosen."""
 _LEFT_OUT = 0.01
 """Bounds are widened for rows that the first look left out if they are more than this share. Chosen."""
@@ -41,6 +42,8 @@ _MOST_SINGLE = 256
 """Values may have a bin each if they are no more. Chosen."""
 _SPIKE, _SPIKE_SHARE, _MOST_SPIKES = 5.0, 0.02, 20
 """A value is special if it exceeds those around it by so many standard deviations, and holds such a share of rows."""
+_BY_CHANCE = 1e-3
+"""Such values tell a step if all would be multiples of it by chance this seldom, and nearly no other number is none."""
 _ROUND = 0.5
 """And if so many of its rows have as few digits as it has."""
 
@@ -62,11 +65,6 @@ def magnitudes(column: Column) -> Bins:
     return Bins(column=column.name, edges=tuple(edges), special=special, missing=column.nullable, whole=column.whole)
 
 
-def digits(column: Column) -> Digits | None:
-    """Return the cells that tell how many digits a column's numbers have; moments have none."""
-    return None if column.kind.temporal else Digits(column=column.name)
-
-
 @dataclass(frozen=True, slots=True)
 class FirstLook:
     """What the first look tells of a column.
@@ -84,6 +82,8 @@ class FirstLook:
     counts: Floats
     stddev: float
     digits: Floats | None
+    grid: float = 0.0
+    """A step that its numbers were found to be multiples of since."""
 
     @classmethod
     def of(cls, column: Column, cells: Bins, answer: Answer, digit_counts: Answer | None) -> FirstLook:
@@ -99,7 +99,7 @@ class FirstLook:
     def occupied(self) -> Truth:
         """Which bins hold rows."""
         first = len(self.cells.special)
-        return occupied(self.counts[first : first + len(self.cells.edges) - 1], self.stddev)
+        return occupied(self.counts[first : first + len(self.cells.edges) - 1], self.stddev, widest=16)
 
     @property
     def zeros(self) -> bool:
@@ -115,8 +115,8 @@ class FirstLook:
     @property
     def step(self) -> float:
         """The coarsest power of ten that all numbers are multiples of, 1 or more if whole; 0 if none stands out."""
-        if self.digits is None:
-            return 0.0
+        if self.digits is None or self.grid:
+            return self.grid
         # From the finest on: how many rows have so many digits or more.
         finer = np.cumsum(self.digits[:0:-1])[::-1]
         seen = _STANDS_OUT * self.stddev * np.sqrt(np.arange(len(finer), 0, -1))
@@ -145,7 +145,9 @@ class FirstLook:
         if step and (high - low) / step <= _SINGLE:
             cuts = np.arange(math.floor(low / step), math.ceil(high / step) + 1.0)
         else:
-            mass = np.where(self.occupied, np.maximum(self.counts[first : first + len(edges) - 1], 0.0), 0.0)[start:stop]
+            mass = np.where(self.occupied, np.maximum(self.counts[first : first + len(edges) - 1], 0.0), 0.0)[
+                start:stop
+            ]
             share = (1 - _EVEN) * mass / max(mass.sum(), 1e-300) + _EVEN / len(mass)
             parts = np.maximum(np.round(_FINE * share), 1).astype(int)
             pieces = [
@@ -197,11 +199,14 @@ def described(look: FirstLook, cells: Bins, answer: Answer) -> Column:
     cells = replace(cells, edges=cells.edges[1:-1])
     edges = np.array(cells.edges)
     spikes = _spikes(look, cells, counts, answer.stddev)
+    look = replace(look, grid=max(look.step, _grid(look, cells, counts, answer.stddev, list(spikes))))
     rest = np.where(np.isin(np.arange(len(counts)), list(spikes.values())), 0.0, counts)
     start, stop = _stretch(look, cells, rest, answer.stddev)
     step, whole = look.step or float(column.whole), column.whole
     outside = look.beyond(edges[start], edges[stop], below, above, answer.stddev)
     low, high = min(edges[start], *outside, math.inf), max(edges[stop], *outside, -math.inf)
+    if look.zeros and step and max(high, step) - min(low, 0.0) <= 2 * BINS * step:
+        low, high = min(low, 0.0), max(high, step)
     affordable = min(look.rows / (2 * max(answer.stddev, 1e-9)), _MOST_SINGLE)
     single = step > 0 and (high - low) / step <= max(2 * BINS, affordable)
     half = 0.5 if step and not whole else 0.0
@@ -246,6 +251,18 @@ def _spikes(look: FirstLook, cells: Bins, counts: Floats, stddev: float) -> dict
     return {value: cell for value, cell in values.items() if look.rounder(value) >= _ROUND * counts[cell]}
 
 
+def _grid(look: FirstLook, cells: Bins, counts: Floats, stddev: float, spikes: Sequence[float]) -> float:
+    """Return the step that several heavy numbers are multiples of, and nearly all others too; 0 if there is none."""
+    fitting = [step for step in Digits.STEPS if all(on_grid(spike, step) for spike in spikes)]
+    if not fitting or fitting[0] <= float(look.column.whole):
+        return 0.0
+    edges = np.array(cells.edges)
+    off = counts[steps_below(edges[:-1], fitting[0]) == steps_below(edges[1:], fitting[0])]
+    chance = (1 - len(off) / len(counts)) ** len(spikes)
+    few = off.sum() < _MOST_FINER * look.rows + _STANDS_OUT * stddev * math.sqrt(len(off))
+    return fitting[0] if chance < _BY_CHANCE and few else 0.0
+
+
 def roundest(low: float, high: float) -> float:
     """Return the number with the fewest digits from low up to, not including, high.
 
@@ -272,10 +289,10 @@ def _only_together(look: FirstLook, cells: Bins, counts: Floats, stddev: float) 
     return np.asarray((look.occupied & ~alone)[parent])
 
 
-def occupied(counts: Floats, stddev: float) -> Truth:
-    """Tell which cells hold rows, alone or together with neighbours: a thin tail shows only when added up."""
+def occupied(counts: Floats, stddev: float, widest: int = 256) -> Truth:
+    """Tell which cells hold rows, alone or with up to so many neighbours: a thin tail shows only when added up."""
     held = np.zeros(len(counts), np.bool_)
-    for width in (1, 2, 4, 8, 16):
+    for width in 2 ** np.arange(widest.bit_length()):
         starts = np.arange(0, len(counts), width)
         rest = np.add.reduceat(np.where(held, 0.0, counts), starts) if len(counts) else np.zeros(0)
         held |= np.repeat(rest > math.sqrt(width) * visible(stddev, len(counts)), width)[: len(counts)]

@@ -37,10 +37,9 @@ _CODE_GAP = 0.1
 _SPIKE_SHARE, _SPIKE_TIMES = 0.02, 20
 """A number that so many rows hold, and so many times as many as usual, is a spike."""
 _FEW = 20
-"""Whole numbers up to here have bins of their own, so that a code -1 needs no telling; so many different numbers are all
-told."""
+"""Whole numbers up to here have bins of their own, so that a code -1 needs no telling."""
 _ROWS_A_VALUE = 50
-"""If so many rows hold each."""
+"""Of as many different numbers all are told if so many rows hold each."""
 _MOST_SINGLE = 128
 """Up to so many values are counted one by one in any table, so that spikes need no telling."""
 _FEWEST_STEPPED = 4
@@ -235,7 +234,7 @@ class SeenColumn:
     def _spikes(self, column: Column, codes: set[float]) -> set[float]:
         """Return numbers that very many rows hold, or all if they are few, where not all can be counted one by one."""
         cells = column.cells(_MOST_SINGLE)
-        if not self._countable or isinstance(cells, Bins) and cells.single:
+        if not self._countable or (isinstance(cells, Bins) and cells.single):
             return set()
         if len(self.numbers) <= _FEW and self.rows >= _ROWS_A_VALUE * len(self.numbers):
             return set(self.numbers) - codes

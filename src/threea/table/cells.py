@@ -173,7 +173,7 @@ def multiple(places: NDArray[np.float64], step: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digits:
-    """Cells of a numeric column by how many digits its numbers have: the coarsest power of ten that they are multiples of.
+    """Cells of a numeric column by how many digits its numbers have: the coarsest power of ten each is a multiple of.
 
     The last cell is for numbers that are multiples of none. Values cannot be drawn from these cells.
 

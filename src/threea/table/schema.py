@@ -381,7 +381,19 @@ def _column_fields(column: Column) -> Iterable[tuple[str, Any]]:
 
 
 def _column_from(name: str, fields: Any) -> Column:
-    known = {"kind", "lower", "upper", "categories", "open_ended", "nullable", "special", "log", "edges", "step", "as_read"}
+    known = {
+        "kind",
+        "lower",
+        "upper",
+        "categories",
+        "open_ended",
+        "nullable",
+        "special",
+        "log",
+        "edges",
+        "step",
+        "as_read",
+    }
     if not isinstance(fields, dict) or set(fields) - known:
         wrong = ", ".join(sorted(set(fields) - known)) if isinstance(fields, dict) else str(fields)
         raise SchemaError(f"column {name}: unknown keys ({wrong}); known are {', '.join(sorted(known))}")
