@@ -19,6 +19,7 @@ NAMES = (
     "mcgen_leaks",
     "regression",
     "no_target",
+    "numbers",
     "ledger_faults",
     "fuzz",
     "kills",

@@ -330,9 +330,10 @@ def test_nothing_is_read_but_by_paid_questions() -> None:
     discover(table, plan)
     text = ["patient_id", *TEXT]
     paid = ["discover categories"]
-    assert sorted(backend.calls[:-1]) == sorted(("count_values", (column,), paid) for column in text)
-    verb, columns, charged = backend.calls[-1]
-    assert (verb, sorted(columns), charged) == ("sum", sorted(NUMERIC), ["discover categories", "discover ranges"])
+    assert sorted(backend.calls[:-2]) == sorted(("count_values", (column,), paid) for column in text)
+    for (verb, columns, charged), line in zip(backend.calls[-2:], ["discover ranges", "discover values"], strict=True):
+        paid = [*paid, line]
+        assert (verb, sorted(columns), charged) == ("sum", sorted(NUMERIC), paid)
 
 
 def test_a_whole_release_reads_only_after_its_charge() -> None:
@@ -363,7 +364,7 @@ def test_discovery_is_paid_from_the_same_budget(epsilon: float, adjacency: Adjac
     charged = [Line(charge.line, from_json(charge.event)) for charge in charges]
     assert epsilon_of(charged, budget.delta, adjacency) <= epsilon
     shares = {line.name: line.share for line in release.plan.lines}
-    assert shares["discover categories"] + shares["discover ranges"] == pytest.approx(SHARE)
+    assert sum(share for name, share in shares.items() if name.startswith("discover")) == pytest.approx(SHARE)
 
 
 def test_discovery_asks_only_for_what_is_unknown() -> None:
@@ -372,10 +373,11 @@ def test_discovery_asks_only_for_what_is_unknown() -> None:
         table = pa.Table.from_pylist([dict.fromkeys(columns)], schema=layout)
         return [(step.name, step.kind) for step in steps(open_table(table, budget=Budget(1.0)).schema)]
 
-    categories, ranges = ("discover categories", PartitionSelection), ("discover ranges", Gaussian)
-    assert asked(a=pa.string(), b=pa.float64()) == [categories, ranges]
+    categories = ("discover categories", PartitionSelection)
+    ranges = [("discover ranges", Gaussian), ("discover values", Gaussian)]
+    assert asked(a=pa.string(), b=pa.float64()) == [categories, *ranges]
     assert asked(a=pa.string(), b=pa.bool_()) == [categories]
-    assert asked(a=pa.int8(), b=pa.date32()) == [ranges]
+    assert asked(a=pa.int8(), b=pa.date32()) == ranges
     assert asked(a=pa.bool_(), b=pa.bool_()) == []
     assert steps(hospital.schema()) == ()
 
@@ -502,10 +504,11 @@ def test_a_question_that_no_column_needs_is_planned_and_not_charged(tmp_path: Pa
     table = open_table(csv_of(tmp_path / "rows.csv", words), budget=Budget(3.0), target="y", ledger=ledger)
     plan = Independent().plan(table)
     planned = [line.name for line in plan.lines]
-    assert planned[:4] == ["discover kinds", "discover categories", "discover ranges", "discover target"]
+    assert planned[:4] == ["discover kinds", "discover categories", "discover ranges", "discover values"]
+    assert planned[4] == "discover target"
     release = Independent().run(table, rows=10, plan=plan)
     charged = [charge.line for charge in ledger.charges(ledger.releases()[0].id)]
-    assert charged == ["discover kinds", "discover categories", *planned[4:]]
+    assert charged == ["discover kinds", "discover categories", *planned[5:]]
     assert [line.name for line in release.spent] == charged
 
 

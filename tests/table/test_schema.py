@@ -319,7 +319,7 @@ def test_cells_follow_the_column() -> None:
             "e": {"kind": "integer", "lower": 0, "upper": 9, "edges": [0, 5, 10], "nullable": False},
         }
     )
-    assert schema["c"].cells(8) == Categories(column="c", count=3, missing=False)
+    assert schema["c"].cells(8) == Categories(column="c", count=3, missing=False, other=True)
     assert schema["b"].cells(8) == Categories(column="b", count=2, missing=True)
     assert schema["r"].cells(2) == Bins(column="r", edges=(1.0, 10.0, 100.0), special=(0.0,), missing=True, log=True)
     assert schema["e"].cells(8) == Bins(column="e", edges=(0.0, 5.0, 10.0), missing=False, whole=True)

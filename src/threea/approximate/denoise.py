@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.table.cells import Bins, Cells
+from threea.table.cells import Bins, Categories, Cells
 
 Floats = NDArray[np.float64]
 
 _UNSEEN, _MOST_UNSEEN = 0.5, 0.02
 """Missing numbers are drawn at least as often as so many standard deviations of the noise, up to this share of rows."""
+_STANDS_OUT, _MOST_HIDDEN = 3.0, 0.02
+"""But not where fewer than so many standard deviations were counted, and these are no more than this share of rows."""
 
 
 def proportions(counts: Floats) -> Floats:
@@ -49,8 +53,34 @@ def shrunk(counts: Floats, expected: Floats, stddev: float) -> Floats:
     return moved
 
 
+def without_phantoms(cells: Cells, counts: Floats, rows: float, stddev: float) -> Floats:
+    """Return noisy counts by class, with no missing or other values where noise alone explains them.
+
+    Only where the noise cannot hide many: see `with_missing`.
+
+    Args:
+        cells: A column's cells.
+        counts: Noisy counts, a row for each class.
+        rows: Noisy number of rows, in all classes.
+        stddev: Of the noise on a count.
+
+    Example:
+        >>> sex = Categories(column="sex", count=3, missing=True, other=True)
+        >>> without_phantoms(sex, np.array([[700.0, 500.0, 4.0, -2.0]]), rows=1200.0, stddev=3.0)
+        array([[700., 500.,   0.,   0.]])
+    """
+    seen = _STANDS_OUT * stddev * math.sqrt(len(counts))
+    if seen > _MOST_HIDDEN * rows:
+        return counts
+    last = cells.size - cells.missing
+    doubtful = [last] * cells.missing + [last - 1] * (isinstance(cells, Categories) and cells.other)
+    kept = counts.copy()
+    kept[:, [cell for cell in doubtful if counts[:, cell].sum() < seen]] = 0.0
+    return kept
+
+
 def with_missing(cells: Cells, given: Floats, rows: float, stddev: float) -> Floats:
-    """Return distributions that have missing numbers, where the schema allows them and noise may hide them.
+    """Return distributions that have missing numbers, where the schema allows them and noise may hide many.
 
     A learner that never saw a missing number takes one for a 0.
 
@@ -64,8 +94,12 @@ def with_missing(cells: Cells, given: Floats, rows: float, stddev: float) -> Flo
         >>> age = Bins(column="age", edges=(0.0, 50.0, 100.0), missing=True)
         >>> with_missing(age, np.array([[0.5, 0.5, 0.0]]), rows=1000.0, stddev=20.0).round(3)
         array([[0.495, 0.495, 0.01 ]])
+        >>> with_missing(age, np.array([[0.5, 0.5, 0.0]]), rows=50_000.0, stddev=20.0).round(3)
+        array([[0.5, 0.5, 0. ]])
     """
     if not isinstance(cells, Bins) or not cells.missing:
+        return given
+    if _STANDS_OUT * stddev * math.sqrt(len(given)) <= _MOST_HIDDEN * rows:
         return given
     least = min(_UNSEEN * stddev / max(rows, 1.0), _MOST_UNSEEN)
     seen = np.column_stack([given[:, :-1], np.maximum(given[:, -1], least)])
@@ -110,10 +144,8 @@ def grouped(cells: Cells, mass: Floats, most: int, least: float = 0.0) -> tuple[
     if isinstance(cells, Bins):
         groups = np.empty(cells.size, np.int64)
         first, count = len(cells.special), len(cells.edges) - 1
-        middle = np.cumsum(share[first : first + count]) - share[first : first + count] / 2
         room = max(most - first - cells.missing, 2)
-        total = max(float(share[first : first + count].sum()), 1e-300)
-        groups[first : first + count] = np.minimum((middle / total * room).astype(np.int64), room - 1)
+        groups[first : first + count] = _neighbours(share[first : first + count], room)
         alone = np.r_[np.arange(first), np.arange(first + count, cells.size)]
         groups[alone] = room + np.arange(len(alone))
     else:
@@ -124,6 +156,30 @@ def grouped(cells: Cells, mass: Floats, most: int, least: float = 0.0) -> tuple[
     light = np.flatnonzero(weight < least)
     groups[np.isin(groups, light[1:])] = light[0] if len(light) else 0
     return tuple(int(group) for group in np.unique(groups, return_inverse=True)[1])
+
+
+def _neighbours(share: Floats, room: int) -> NDArray[np.int64]:
+    """Return the group of each bin: at most `room` of neighbours, the heaviest of them as light as may be."""
+    low, high = 0.0, float(share.sum())
+    ends = np.cumsum(share)
+    best = _filled(ends, high)
+    while high - low > 1e-4 * max(ends[-1], 1e-300):
+        middle = (low + high) / 2
+        tried = _filled(ends, middle)
+        low, high, best = (low, middle, tried) if tried[-1] < room else (middle, high, best)
+    return best
+
+
+def _filled(ends: Floats, most: float) -> NDArray[np.int64]:
+    """Return groups of bins that are each filled up to a weight, from the first bin on."""
+    groups = np.zeros(len(ends), np.int64)
+    start = group = 0
+    while start < len(ends):
+        below = ends[start - 1] if start else 0.0
+        stop = max(int(np.searchsorted(ends, below + most * (1 + 1e-9), side="right")), start + 1)
+        groups[start:stop] = group
+        start, group = stop, group + 1
+    return groups
 
 
 def draw(weights: Floats, row: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.approximate.denoise import draw, grouped, proportions, with_missing
+from threea.approximate.denoise import draw, grouped, proportions, with_missing, without_phantoms
+from threea.approximate.runs import emptied
 from threea.table.cells import Bins, Cells, Merged
 from threea.table.schema import Column
 
@@ -16,14 +17,19 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _FEWEST_BINS = 32
+_SINGLE = 4
+"""Values are counted one by one where they are at most so many times as many as bins would be. Chosen."""
 
 
 def fine_cells(column: Column, bins: int) -> Cells:
-    """Return a column's cells, with about so many bins.
+    """Return a column's cells: one for each value where these are few enough, otherwise about so many bins.
 
     Of given edges, which lie where the rows are, every so many are kept. Evenly spaced ones must not be too few: most
     rows may lie in a small part of the range.
     """
+    single = column.cells(max(_SINGLE * bins, _FEWEST_BINS))
+    if isinstance(single, Bins) and single.single:
+        return single
     cells = column.cells(max(bins, _FEWEST_BINS))
     if not isinstance(cells, Bins) or not column.edges or len(cells.edges) <= bins + 1:
         return cells
@@ -56,8 +62,9 @@ class Feature:
         Counts are not drawn to those of all classes, however noisy: in small tables that hid from learners what the
         classes differ by.
         """
-        given = np.array([proportions(row) for row in counts])
-        given = with_missing(cells, given, float(sizes.sum()), stddev)
+        rows = float(sizes.sum())
+        told = emptied(cells, without_phantoms(cells, counts, rows, stddev), stddev)
+        given = with_missing(cells, np.array([proportions(row) for row in told]), rows, stddev)
         return cls(cells, counts, given, Merged(cells=cells, groups=tuple(range(cells.size))), stddev)
 
     def seen_again(self, counts: Floats, sizes: Floats, stddev: float) -> Feature:

@@ -13,7 +13,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Marginal, Stack
 from threea.approximate.conditioning import posterior
-from threea.approximate.denoise import draw, proportions, with_missing
+from threea.approximate.denoise import draw, proportions, with_missing, without_phantoms
 from threea.approximate.label_counts import existing
 from threea.model_summary import Histogram, ModelSummary
 from threea.table.cells import Cells
@@ -127,5 +127,6 @@ class HistogramModel:
 
     def _fitting(self, cells: Cells, counts: Counts, given: Given) -> Counts:
         """Return the share of each class's rows that lie in a cell and fit."""
-        shares = with_missing(cells, np.array([proportions(row) for row in counts]), self.rows, self.stddev)
+        told = without_phantoms(cells, counts, self.rows, self.stddev)
+        shares = with_missing(cells, np.array([proportions(row) for row in told]), self.rows, self.stddev)
         return shares * fitting(cells, given.get(cells.column))

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-
-import numpy as np
-from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian, PartitionSelection
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Answer, Marginal, Stack
+from threea.anonymize.query import Marginal, Stack
 from threea.anonymize.selection import Values
-from threea.describe import class_target
+from threea.describe import class_target, number_column
 from threea.describe.class_target import class_column
-from threea.table import dates
-from threea.table.cells import Bins
+from threea.describe.number_column import FirstLook
+from threea.table.cells import AnyCells, Digits
 from threea.table.from_types import of_kind
 from threea.table.patterns import settled
 from threea.table.schema import LOOKS, Column, Kind, Origin, Schema
 
 SHARE = 0.15
 """Share of the budget that discovery takes."""
-KINDS, CATEGORIES, RANGES = "discover kinds", "discover categories", "discover ranges"
-_BINS = 32
+KINDS, CATEGORIES, RANGES, VALUES = "discover kinds", "discover categories", "discover ranges", "discover values"
 _MOST_CATEGORIES = 1000
 
 
@@ -42,6 +37,7 @@ def steps(schema: Schema) -> tuple[Step, ...]:
         KINDS: (undeclared, Gaussian),
         CATEGORIES: (text or undeclared, PartitionSelection),
         RANGES: (numeric or undeclared, Gaussian),
+        VALUES: (numeric or undeclared, Gaussian),
     }
     asked = [(name, kind) for name, (needed, kind) in wanted.items() if needed]
     found = (Step(name=name, weight=SHARE / len(asked), kind=kind) for name, kind in asked)
@@ -58,7 +54,7 @@ def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
 
     Cost:
         A `Gaussian` event for the kinds of undeclared columns, one for whether a target of whole numbers is a class, a
-        `PartitionSelection` event for the text columns, a `Gaussian` one for the numbers and dates. What no column
+        `PartitionSelection` event for the text columns, two `Gaussian` ones for the numbers and dates. What no column
         needs is not charged.
     """
     table = _with_kinds(table, plan)
@@ -73,11 +69,25 @@ def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
             often = sorted(shown[column.name], key=lambda value: -shown[column.name][value])[:_MOST_CATEGORIES]
             found[column.name] = replace(column, categories=tuple(sorted(often)))
     if numeric:
-        grids = [_grid(column) for column in numeric]
-        answer = table.measure(Stack(tuple(Marginal((grid,)) for grid in grids)), plan[RANGES])
-        for column, grid, part in zip(numeric, grids, answer.parts, strict=True):
-            found[column.name] = _bounded(column, grid, part)
+        found |= _numbers(table, plan, numeric)
     return table.described(replace(_replaced(table.schema, found), origin=Origin.DISCOVERED))
+
+
+def _numbers(table: PrivateTable, plan: Plan, columns: Sequence[Column]) -> dict[str, Column]:
+    """Look at numbers and moments twice: where they are, and how many digits they have; and then more closely."""
+    grids = [number_column.magnitudes(column) for column in columns]
+    digits = [Digits(column=column.name) for column in columns if not column.kind.temporal]
+    asked: tuple[AnyCells, ...] = (*grids, *digits)
+    answer = table.measure(Stack(tuple(Marginal((cells,)) for cells in asked)), plan[RANGES])
+    of_digits = {cells.column: part for cells, part in zip(digits, answer.parts[len(grids) :], strict=True)}
+    looks = [
+        FirstLook.of(column, grid, part, of_digits.get(column.name))
+        for column, grid, part in zip(columns, grids, answer.parts, strict=False)
+    ]
+    within = [look.cells_within for look in looks]
+    closer = table.measure(Stack(tuple(Marginal((cells,)) for cells in within)), plan[VALUES])
+    pairs = zip(looks, within, closer.parts, strict=True)
+    return {look.column.name: number_column.described(look, cells, part) for look, cells, part in pairs}
 
 
 def _with_kinds(table: PrivateTable, plan: Plan) -> PrivateTable:
@@ -108,78 +118,3 @@ def _text(schema: Schema) -> list[Column]:
 
 def _numeric(schema: Schema) -> list[Column]:
     return [column for column in schema.modelled if column.kind.numeric]
-
-
-def _grid(column: Column) -> Bins:
-    """Return public cells that are fine where values usually lie: years, or magnitudes on both sides of 0."""
-    assert column.lower is not None
-    assert column.upper is not None
-    if column.kind.temporal:
-        edges = [dates.from_text(f"{year}-01-01", column.kind, column.name) for year in range(1900, 2102)]
-    else:
-        smallest, largest = (0, 53) if column.whole else (-20, 100)
-        powers = 2.0 ** np.arange(smallest, largest + 0.5, 0.5)
-        if column.whole:
-            powers = np.unique(np.concatenate([np.arange(1, 17), np.round(powers)]))
-        edges = sorted({column.lower, *(p for s in (-1, 1) for p in s * powers if column.lower < p < column.upper)})
-        edges.append(column.upper + column.whole)
-    special = () if column.kind.temporal else (0.0,)
-    return Bins(column=column.name, edges=tuple(edges), special=special, missing=column.nullable, whole=column.whole)
-
-
-def _bounded(column: Column, grid: Bins, answer: Answer) -> Column:
-    """Cut a column to where its values are, with bins that hold about equally many."""
-    zeros = float(answer.value[0]) if grid.special else 0.0
-    counts = answer.value[len(grid.special) : len(grid.special) + len(grid.edges) - 1]
-    kept = np.flatnonzero(_occupied(counts, answer.stddev))
-    zero_counts = zeros > _visible(answer.stddev, len(counts))
-    if not len(kept):
-        lower, upper = (0.0, 1.0) if not column.kind.temporal else (column.lower, column.upper)
-        return replace(column, lower=lower, upper=upper, special=())
-    lower = grid.edges[kept[0]]
-    mass = np.maximum(counts, 0.0)[kept[0] : kept[-1] + 1]
-    edges = _quantiles(np.array(grid.edges[kept[0] : kept[-1] + 2]), mass, whole=column.whole)
-    spike = zero_counts and not (column.whole and edges[-1] - edges[0] <= 2 * _BINS)
-    if zero_counts and not spike:
-        edges = _with_zero(edges)
-    return replace(
-        column,
-        lower=min(edges[0], lower),
-        upper=edges[-1] - column.whole,
-        edges=edges,
-        special=(0.0,) if spike else (),
-    )
-
-
-def _occupied(counts: NDArray[np.float64], stddev: float) -> NDArray[np.bool_]:
-    """Tell which cells hold rows, alone or together with neighbours: a thin tail shows only when added up."""
-    occupied = np.zeros(len(counts), np.bool_)
-    for width in (1, 2, 4, 8, 16):
-        starts = np.arange(0, len(counts), width)
-        rest = np.add.reduceat(np.where(occupied, 0.0, counts), starts)
-        occupied |= np.repeat(rest > math.sqrt(width) * _visible(stddev, len(counts)), width)[: len(counts)]
-    return occupied
-
-
-def _visible(stddev: float, cells: int) -> float:
-    """Return what the largest of so many noisy zeros, at every width, seldom exceeds."""
-    return stddev * math.sqrt(2 * math.log(40 * cells))
-
-
-def _quantiles(edges: NDArray[np.float64], mass: NDArray[np.float64], *, whole: bool) -> tuple[float, ...]:
-    """Return the edges of bins of about equal mass, values spread evenly within each given bin."""
-    cumulative = np.concatenate([[0.0], np.cumsum(mass)])
-    # A little of an even spread keeps bins apart where there is no mass.
-    level = 0.8 * cumulative / cumulative[-1] + 0.2 * np.linspace(0, 1, len(edges))
-    cuts = np.interp(np.linspace(0, 1, _BINS + 1), level, edges)
-    if whole:
-        if edges[-1] - edges[0] <= 2 * _BINS:
-            return tuple(float(edge) for edge in np.arange(edges[0], edges[-1] + 1))
-        cuts = np.round(cuts)
-    return tuple(float(edge) for edge in np.unique(cuts))
-
-
-def _with_zero(edges: tuple[float, ...]) -> tuple[float, ...]:
-    if edges[0] <= 0 < edges[-1]:
-        return edges
-    return tuple(float(edge) for edge in np.arange(min(edges[0], 0.0), max(edges[-1], 1.0) + 1))

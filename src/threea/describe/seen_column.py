@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from threea.table import codec, dates
+from threea.table.cells import Bins, multiple
 from threea.table.schema import Column, Kind
 
 MOST_CLASSES = 20
@@ -31,8 +32,21 @@ _ID_ROWS, _ID_SHARE, _ID_UNEVEN = 100, 0.99, 0.1
 _ID_NAME = re.compile(r"(?i:(.*[^a-z])?id)|.*[a-z]I[Dd]")
 _CODE_SHARE, _CODE_ROWS, _MOST_CODES = 0.01, 5, 3
 """A number that so many rows hold, and that stands apart from the rest, is a code such as 999."""
+_CODE_GAP = 0.1
+"""One that is written as codes are, 99 or 999, or as a negative among others, need be only so far away."""
+_SPIKE_SHARE, _SPIKE_TIMES = 0.02, 20
+"""A number that so many rows hold, and so many times as many as usual, is a spike."""
 _FEW = 20
 """Whole numbers up to here have bins of their own, so that a code -1 needs no telling."""
+_ROWS_A_VALUE = 50
+"""Of as many different numbers all are told if so many rows hold each."""
+_MOST_SINGLE = 128
+"""Up to so many values are counted one by one in any table, so that spikes need no telling."""
+_FEWEST_STEPPED = 4
+"""Of so few different numbers no step is told."""
+
+_COARSEST, _FINEST = 6, -6
+"""Powers of ten of the steps that are looked for."""
 
 NOTHING = "Nothing but whether values are missing was read from the rows."
 UNIT = "Names the person to protect: its values are never read, and replaced by fresh ones."
@@ -57,7 +71,7 @@ replace them by limits that anyone knows, such as the years in which rows were c
 NUMBERED = """\
 lower and upper are the smallest and the largest value found in the rows, rounded outwards to two digits;
 replace them by limits that anyone knows, such as 0 and 120 for an age."""
-SHAPED = " Keep special and log only if what the column means says so."
+SHAPED = " Keep special, step and log only if what the column means says so."
 
 
 @dataclass(slots=True)
@@ -184,37 +198,83 @@ class SeenColumn:
         if lower == upper and not column.whole:
             upper = _outwards(math.nextafter(upper, math.inf), up=True, whole=False)
         log = low > 0 and high > _WIDE * low
-        special = tuple(sorted((*codes, *([0.0] if spike else []))))
-        return replace(column, lower=lower, upper=upper, special=special, log=log), NUMBERED + (
-            SHAPED if special or log else ""
-        )
+        seen = replace(column, lower=lower, upper=upper, log=log, step=self._step(codes))
+        special = tuple(sorted((*codes, *self._spikes(seen, codes), *([0.0] if spike else []))))
+        return replace(seen, special=special), NUMBERED + (SHAPED if special or log or seen.step else "")
 
     def _take_out_codes(self) -> set[float]:
         """Find numbers that are codes, and measure the rest without them."""
         if not self._countable:
             return set()
-        codes = self._codes(1.0) | self._codes(-1.0)
+        codes = set().union(*(self._codes(sign) or self._codes(sign, coded=True) for sign in (1.0, -1.0)))
         if codes:
             self.lower, self.upper, self.nearest = math.inf, -math.inf, math.inf
             self._stretch(np.array([number for number in self.numbers if number and number not in codes]))
         return codes
 
-    def _codes(self, sign: float) -> set[float]:
-        """Return the numbers at one end that many rows hold each, and that stand apart from the rest."""
+    def _codes(self, sign: float, coded: bool = False) -> set[float]:
+        """Return the numbers at one end that many rows hold each, and that stand apart from the rest.
+
+        Args:
+            sign: Which end.
+            coded: Whether less far away will do if they are written as codes are.
+        """
         often = max(_CODE_SHARE * (self.rows - self.missing), _CODE_ROWS)
         numbers = sorted(sign * number for number in self.numbers if number)
         for count in range(1, min(_MOST_CODES, len(numbers) - 3) + 1):
             rest, last = numbers[:-count], numbers[-count:]
             only_negative = sign < 0 and last == [1.0] and rest[-1] < 0 and -rest[0] > _FEW
-            apart = last[0] - rest[-1] > rest[-1] - rest[0]
-            if (apart or only_negative) and all(self.numbers[sign * number] >= often for number in last):
+            gap, span = last[0] - rest[-1], rest[-1] - rest[0]
+            written = all(_written_as_code(sign * number) for number in last) or (sign < 0 < last[0] and rest[-1] < 0)
+            apart = gap > span or only_negative or (coded and written and gap > max(_CODE_GAP * span, _FEW))
+            if apart and all(self.numbers[sign * number] >= often for number in last):
                 return {sign * number for number in last}
         return set()
+
+    def _spikes(self, column: Column, codes: set[float]) -> set[float]:
+        """Return numbers that very many rows hold, or all if they are few, where not all can be counted one by one."""
+        cells = column.cells(_MOST_SINGLE)
+        if not self._countable or (isinstance(cells, Bins) and cells.single):
+            return set()
+        if len(self.numbers) <= _FEW and self.rows >= _ROWS_A_VALUE * len(self.numbers):
+            return set(self.numbers) - codes
+        often = max(_SPIKE_SHARE * (self.rows - self.missing), _SPIKE_TIMES * self.rows / max(len(self.numbers), 1))
+        heavy = [number for number, count in self.numbers.most_common(_MOST_CODES) if count >= often]
+        return {number for number in heavy if number and number not in codes}
+
+    def _step(self, codes: set[float]) -> float:
+        """Return the coarsest round number that all numbers are multiples of; 0 if there is none worth telling."""
+        if not self._countable:
+            return 0.0
+        numbers = np.array([number for number in self.numbers if number not in codes])
+        found = round_step(numbers) if len(numbers) > _FEWEST_STEPPED else 0.0
+        return 0.0 if self.column.whole and found <= 1 else found
 
     def _ends(self, spike: bool = False) -> list[float]:
         """Return the smallest and the largest value, a spike at 0 left out; nothing if there is none."""
         found = [end for end in (self.lower, self.upper) if math.isfinite(end)] + [0.0] * (self.zeros > 0 and not spike)
         return [min(found), max(found)] if found else []
+
+
+def _written_as_code(number: float) -> bool:
+    """Tell whether a number is 99, 999 and so on, or 9.9 and so on, or a negative of these."""
+    return set(f"{abs(number):g}") <= set("9.") and abs(number) > 9
+
+
+def round_step(numbers: NDArray[np.float64]) -> float:
+    """Return the coarsest of 1, 2, 2.5 and 5 times powers of ten that all numbers are multiples of, 0 if none is.
+
+    Example:
+        >>> round_step(np.array([0.05, 3.1, 7.25])), round_step(np.array([20_000.0, 150_000.0]))
+        (0.05, 10000.0)
+    """
+    largest = float(np.abs(numbers).max(initial=0.0))
+    for power in range(_COARSEST, _FINEST - 1, -1):
+        for digits in (5.0, 2.5, 2.0, 1.0):
+            step = float(f"{digits}e{power}")
+            if step <= largest <= 1e9 * step and np.array_equal(multiple(np.round(numbers / step), step), numbers):
+                return step
+    return 0.0
 
 
 def _as_number(word: str) -> float | None:

@@ -35,7 +35,7 @@ class LabelTree(Recipe):
 
     Example:
         >>> LabelTree(alpha=0.5)
-        LabelTree(alpha=0.5, teacher=0.5)
+        LabelTree(alpha=0.5, teacher=0.4)
 
     Reference:
         Chow and Liu 1968 (trees); McKenna, Miklau and Sheldon 2021 (MST: choosing them privately).
@@ -44,7 +44,7 @@ class LabelTree(Recipe):
     name: ClassVar[str] = "labeltree"
     summary: ClassVar[str] = "a tree of features given the label, and a private teacher that labels its rows"
     alpha: float = 0.0
-    teacher: float = 0.5
+    teacher: float = 0.4
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha <= 1:

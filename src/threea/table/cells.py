@@ -6,9 +6,10 @@ missing. They are made from the schema or from noisy answers, never from rows.
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ class Categories:
     count: int
     """Number of codes, "other" included."""
     missing: bool
+    other: bool = False
+    """Whether the last code stands for values that are not listed."""
 
     @property
     def size(self) -> int:
@@ -66,11 +69,20 @@ class Bins:
     """Whether values are whole numbers; the edges then are too."""
     log: bool = False
     """Whether values within a bin spread evenly on a log scale."""
+    step: float = 0.0
+    """Values are multiples of it; 0 for any number, or any whole one."""
 
     @property
     def size(self) -> int:
         """Number of cells."""
         return len(self.special) + len(self.edges) - 1 + self.missing
+
+    @property
+    def single(self) -> bool:
+        """Whether no bin holds more than one value."""
+        edges = np.asarray(self.edges)
+        grained = self.whole or self.step > 0
+        return grained and bool((self.room(edges[:-1], edges[1:]) <= 1).all())
 
     def index(self, values: Values) -> NDArray[np.int64]:
         """Return each value's cell, -1 where it has none."""
@@ -98,10 +110,10 @@ class Bins:
     ) -> NDArray[np.float64]:
         """Return where in a bin a share of it ends, passing over special values: they have cells of their own."""
         values: NDArray[np.float64]
+        if self.step:
+            return self._multiples(lower, upper, uniform)
         if self.whole:
-            inside = [(lower <= special) & (special < upper) for special in self.special]
-            room = np.maximum(upper - lower - np.sum(inside, axis=0, initial=0), 1.0)
-            values = lower + np.floor(uniform * room)
+            values = lower + np.floor(uniform * np.maximum(self.room(lower, upper), 1.0))
             for special in sorted(self.special):
                 values += (lower <= special) & (special <= values)
             # Beyond 2**53, where one less is the same float, the largest below the upper edge.
@@ -112,6 +124,87 @@ class Bins:
             values = lower + (upper - lower) * uniform
         # Rounding may reach the upper edge, which belongs to the next bin.
         return np.clip(values, lower, np.nextafter(upper, lower))
+
+    def room(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how much there is from lower up to upper, as values spread in a bin; special values not counted."""
+        if self.step or self.whole:
+            step = self.step or 1.0
+            first, end = (steps_below(edge, step) for edge in (lower, upper)) if self.step else (lower, upper)
+            special = [steps_below(np.float64(value), step) for value in self.special if on_grid(value, step)]
+            inside = [(first <= place) & (place < end) for place in special]
+            return np.asarray(np.maximum(end - first - np.sum(inside, axis=0, initial=0), 0.0))
+        return np.asarray(np.log(upper) - np.log(lower) if self.log else upper - lower)
+
+    def _multiples(
+        self, lower: NDArray[np.float64], upper: NDArray[np.float64], uniform: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        room, first = self.room(lower, upper), steps_below(lower, self.step)
+        places = first + np.minimum(np.floor(uniform * room), np.maximum(room - 1, 0.0))
+        for special in sorted(self.special):
+            place = steps_below(np.float64(special), self.step)
+            places += on_grid(special, self.step) & (first <= place) & (place <= places)
+        # A bin too narrow for a multiple, or with special ones alone, still has a value.
+        return np.where(room > 0, multiple(places, self.step), lower + (upper - lower) * uniform * (1 - 1e-9))
+
+
+def steps_below(value: NDArray[np.float64] | np.float64, step: float) -> NDArray[np.float64]:
+    """Return how many steps from 0 the first multiple is that is not below a value, but for rounding."""
+    places = np.asarray(value) / step
+    nearest = np.round(places)
+    return np.asarray(np.where(np.abs(places - nearest) < 1e-6, nearest, np.ceil(places)))
+
+
+def on_grid(value: float, step: float) -> bool:
+    """Return whether a value is a multiple of a step, but for rounding."""
+    return bool(abs(value / step - round(value / step)) < 1e-6)
+
+
+def multiple(places: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+    """Return so many steps, as the floats that are written with as few digits: 3 steps of 0.1 are 0.3.
+
+    Example:
+        >>> multiple(np.array([3.0, 7.0]), 0.1), multiple(np.array([2.0]), 2500.0)
+        (array([0.3, 0.7]), array([5000.]))
+    """
+    digits = max(-int(decimal.Decimal(repr(step)).normalize().as_tuple().exponent), 0)
+    # A quotient of whole numbers is the nearest float to it; a product with 0.1 is not.
+    return np.asarray(np.round(places * step * 10.0**digits) / 10.0**digits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digits:
+    """Cells of a numeric column by how many digits its numbers have: the coarsest power of ten each is a multiple of.
+
+    The last cell is for numbers that are multiples of none. Values cannot be drawn from these cells.
+
+    Example:
+        >>> cells = Digits(column="price")
+        >>> [Digits.STEPS[cell] for cell in cells.index(np.array([12.5, 40.0, 0.01]))]
+        [0.1, 10.0, 0.01]
+    """
+
+    column: str
+    STEPS: ClassVar[tuple[float, ...]] = tuple(float(f"1e{power}") for power in range(6, -7, -1))
+    """From coarse to fine."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.STEPS) + 1
+
+    def index(self, values: Values) -> NDArray[np.int64]:
+        """Return each value's cell, -1 where it has none."""
+        cells = np.full(len(values), len(self.STEPS), np.int64)
+        # What was stored with fewer bits has the digits that it was written with.
+        single = np.asarray(values, np.float32)
+        short = single == values
+        for position in range(len(self.STEPS) - 1, -1, -1):
+            step = self.STEPS[position]
+            with np.errstate(invalid="ignore", over="ignore"):
+                near = multiple(np.round(values / step), step)
+                cells[(near == values) | (short & (near.astype(np.float32) == single))] = position
+        cells[np.isnan(values)] = -1
+        return cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,26 +248,43 @@ class Merged:
 Cells = Categories | Bins
 """Cells that values can be drawn from."""
 
-AnyCells = Cells | Merged
+AnyCells = Cells | Merged | Digits
+"""Cells that rows can be counted in."""
 
 
-def edges_between(lower: float, upper: float, count: int, *, log: bool, whole: bool) -> tuple[float, ...]:
+def edges_between(
+    lower: float, upper: float, count: int, *, log: bool, whole: bool, step: float = 0.0
+) -> tuple[float, ...]:
     """Return the edges of `count` bins of equal width, or equal ratio, from lower to upper.
 
     Bins of whole numbers have whole edges, end after `upper`, and hold at least one number each; so there may be fewer.
-    There is always at least one bin.
+    The same holds for multiples of a step; edges then lie half a step below them, unless they must be whole. There is
+    always at least one bin.
 
     Example:
         >>> edges_between(0, 3, 10, log=False, whole=True)
         (0.0, 1.0, 2.0, 3.0, 4.0)
         >>> edges_between(1, 100, 2, log=True, whole=False)
         (1.0, 10.0, 100.0)
+        >>> edges_between(0, 1.5, 10, log=False, whole=False, step=0.5)
+        (-0.25, 0.25, 0.75, 1.25, 1.75)
     """
+    if step:
+        first = float(steps_below(np.float64(lower), step))
+        last = max(-float(steps_below(np.float64(-upper), step)), first)
+        places = _spaced(max(first, 1.0) if log else first, last + 1, count, log=log, whole=True)
+        places[0] = first
+        edges = multiple(places, step) if whole else (places - 0.5) * step
+        return tuple(float(edge) for edge in edges)
     # Beyond 2**53 one more is the same float.
     end = max(upper + 1, math.nextafter(upper, math.inf)) if whole else upper
+    return tuple(float(edge) for edge in _spaced(lower, end, count, log=log, whole=whole))
+
+
+def _spaced(lower: float, end: float, count: int, *, log: bool, whole: bool) -> NDArray[np.float64]:
+    """Return increasing edges from one to the other, evenly spaced or in even ratios."""
     spaced = np.geomspace if log else np.linspace
     edges = spaced(lower, end, int(min(count, end - lower) if whole else count) + 1)
     edges[0], edges[-1] = lower, end
     # Rounding may pass the ends, and leave some bins empty where floats are too near one another.
-    edges = np.unique(np.clip(np.round(edges) if whole else edges, lower, end))
-    return tuple(float(edge) for edge in edges)
+    return np.asarray(np.unique(np.clip(np.round(edges) if whole else edges, lower, end)))

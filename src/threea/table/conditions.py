@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from threea.errors import SchemaError, SettingError
 from threea.table import dates
-from threea.table.cells import Bins, Cells, Values
+from threea.table.cells import Bins, Cells, Values, steps_below
 from threea.table.schema import OTHER, Chunk, Column, Kind, Schema
 
 Floats = NDArray[np.float64]
@@ -99,9 +99,9 @@ def fitting(cells: Cells, condition: Condition | None) -> Floats:
     assert isinstance(cells, Bins)
     lower, upper = np.asarray(cells.edges[:-1]), np.asarray(cells.edges[1:])
     # A bin of whole numbers all of which are special is drawn as its last one.
-    whole = _width(cells, lower, upper)
+    whole = cells.room(lower, upper)
     inside = ((condition.lower < upper) & (upper - 1 <= condition.upper)).astype(np.float64)
-    np.divide(_width(cells, *_cut(cells, lower, upper, condition)), whole, out=inside, where=whole > 0)
+    np.divide(cells.room(*_cut(cells, lower, upper, condition)), whole, out=inside, where=whole > 0)
     special = [float(condition.lower <= value <= condition.upper) for value in cells.special]
     return np.concatenate([special, np.clip(inside, 0.0, 1.0), np.zeros(int(cells.missing))])
 
@@ -140,18 +140,16 @@ def nothing_fits(conditions: Given) -> SettingError:
 
 def _cut(cells: Bins, lower: Floats, upper: Floats, condition: Between) -> tuple[Floats, Floats]:
     """Return bins from lower up to, not including, upper, as far as they fit."""
-    first = math.ceil(condition.lower) if cells.whole and math.isfinite(condition.lower) else condition.lower
-    last = math.floor(condition.upper) + 1.0 if cells.whole and math.isfinite(condition.upper) else condition.upper
+    first, last = condition.lower, condition.upper
+    if cells.step:
+        # From half a step below the first multiple that fits to half a step above the last.
+        first = (float(steps_below(np.float64(first), cells.step)) - 0.5) * cells.step
+        last = (-float(steps_below(np.float64(-last), cells.step)) + 0.5) * cells.step
+    elif cells.whole:
+        first = math.ceil(first) if math.isfinite(first) else first
+        last = math.floor(last) + 1.0 if math.isfinite(last) else last
     start = np.maximum(lower, first)
     return start, np.maximum(np.minimum(upper, last), start)
-
-
-def _width(cells: Bins, lower: Floats, upper: Floats) -> Floats:
-    """Return how much there is from lower up to upper, as values spread in a bin."""
-    if cells.whole:
-        inside = [(lower <= special) & (special < upper) for special in cells.special]
-        return np.asarray(np.maximum(upper - lower - np.sum(inside, axis=0, initial=0), 0.0))
-    return np.asarray(np.log(upper) - np.log(lower) if cells.log else upper - lower)
 
 
 def _column(schema: Schema, name: str) -> Column:

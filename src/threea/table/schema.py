@@ -106,6 +106,8 @@ class Column:
     """Whether the values spread over orders of magnitude."""
     edges: tuple[float, ...] = ()
     """Cut points for bins; evenly spaced if empty."""
+    step: float = 0.0
+    """Numbers are multiples of it: 0.01 for cents, 10000 for rounded wages; 0 for any number, or any whole one."""
     as_read: str = field(default="", compare=False, repr=False)
     """In a draft, the digest of the column as it was read from the rows."""
 
@@ -128,8 +130,8 @@ class Column:
             return f"{self.kind} has no categories; make it categorical, or leave them out"
         if self.kind.numeric:
             return self._bounds_problem()
-        if (self.lower, self.upper, self.special, self.edges, self.log) != (None, None, (), (), False):
-            return f"{self.kind} has no bounds, special values, edges or log scale; leave them out"
+        if (self.lower, self.upper, self.special, self.edges, self.log, self.step) != (None, None, (), (), False, 0):
+            return f"{self.kind} has no bounds, special values, edges, step or log scale; leave them out"
         return None
 
     def _bounds_problem(self) -> str | None:
@@ -148,14 +150,31 @@ class Column:
             return f"a log scale needs lower ({self.lower:g}) > 0; list 0 under special"
         if len(set(self.special)) != len(self.special):
             return "special values must differ from one another"
-        return self._edges_problem()
+        return self._step_problem() or self._edges_problem()
+
+    def _step_problem(self) -> str | None:
+        assert self.lower is not None
+        assert self.upper is not None
+        if not 0 <= self.step < math.inf:
+            return f"step ({self.step:g}) must be a number above 0; leave it out for any number"
+        if self.step and self.kind.temporal:
+            return f"{self.kind} has no step; leave it out"
+        if self.step and self.whole and self.step != round(self.step):
+            return f"step ({self.step:g}) must be a whole number, as {self.kind} is"
+        largest = max(abs(self.lower), abs(self.upper))
+        if self.step and not 1e-12 <= self.step <= largest <= 2**53 * self.step:
+            return f"step ({self.step:g}) must be at least 1e-12, below the largest bound, and above it over 2**53"
+        return None
 
     def _edges_problem(self) -> str | None:
         assert self.lower is not None
         assert self.upper is not None
         increasing = len(self.edges) > 1 and list(self.edges) == sorted(set(self.edges))
+        # Around multiples of a step, edges lie half a step below and above.
+        slack = self.step or float(self.whole)
+        below = 0.0 if self.whole else slack
         if self.edges and not (
-            increasing and self.lower <= self.edges[0] and self.edges[-1] <= self.upper + self.whole
+            increasing and self.lower - below <= self.edges[0] and self.edges[-1] <= self.upper + slack
         ):
             return "edges must be at least two increasing numbers from lower to upper"
         return None
@@ -177,10 +196,12 @@ class Column:
             return Categories(column=self.name, count=len(LOOKS), missing=True)
         if self.kind.listed:
             count = len(self.categories) + self.open_ended
-            return Categories(column=self.name, count=count, missing=self.nullable)
+            return Categories(column=self.name, count=count, missing=self.nullable, other=self.open_ended)
         assert self.lower is not None
         assert self.upper is not None
-        edges = self.edges or edges_between(self.lower, self.upper, bins, log=self.log, whole=self.whole)
+        edges = self.edges or edges_between(
+            self.lower, self.upper, bins, log=self.log, whole=self.whole, step=self.step
+        )
         return Bins(
             column=self.name,
             edges=edges,
@@ -188,6 +209,7 @@ class Column:
             missing=self.nullable,
             whole=self.whole,
             log=self.log,
+            step=self.step,
         )
 
 
@@ -347,6 +369,8 @@ def _column_fields(column: Column) -> Iterable[tuple[str, Any]]:
             yield "special", [show(value, column.kind) for value in column.special]
         if column.edges:
             yield "edges", [show(value, column.kind) for value in column.edges]
+        if column.step:
+            yield "step", _plain(column.step, column.whole)
         if column.log:
             yield "log", True
     if column.kind.listed and column.kind is not Kind.BOOLEAN:
@@ -357,7 +381,19 @@ def _column_fields(column: Column) -> Iterable[tuple[str, Any]]:
 
 
 def _column_from(name: str, fields: Any) -> Column:
-    known = {"kind", "lower", "upper", "categories", "open_ended", "nullable", "special", "log", "edges", "as_read"}
+    known = {
+        "kind",
+        "lower",
+        "upper",
+        "categories",
+        "open_ended",
+        "nullable",
+        "special",
+        "log",
+        "edges",
+        "step",
+        "as_read",
+    }
     if not isinstance(fields, dict) or set(fields) - known:
         wrong = ", ".join(sorted(set(fields) - known)) if isinstance(fields, dict) else str(fields)
         raise SchemaError(f"column {name}: unknown keys ({wrong}); known are {', '.join(sorted(known))}")
@@ -392,6 +428,8 @@ def _column_from(name: str, fields: Any) -> Column:
             parsed[key] = number(fields[key])
     for key in ("special", "edges"):
         parsed[key] = tuple(number(value) for value in fields.get(key, ()))
+    if "step" in fields and not kind.temporal:
+        parsed["step"] = number(fields["step"])
     parsed["categories"] = tuple(_category(name, value) for value in fields.get("categories", ()))
     return Column(name=name, **parsed)
 
