@@ -112,6 +112,9 @@ def prepare(
     unit: str | None = None,
     max_rows_per_unit: int = 1,
     accept_unproven: bool = False,
+    engine: str | None = None,
+    cluster: Any = None,
+    workers: int | None = None,
 ) -> Prepared:
     """Decide and price everything about a release. Nothing is spent.
 
@@ -138,6 +141,10 @@ def prepare(
         unit: The column that names the person to protect; every row is one by default.
         max_rows_per_unit: How many rows of one person count.
         accept_unproven: Whether published methods without a proof may read the rows.
+        engine: Who reads the rows: ``memory``, ``files``, ``dask`` or ``spark``; by default this process, or the
+            cluster that a frame is on.
+        cluster: Of Dask or Spark: an address, a client or a session; by default workers on this machine.
+        workers: How many of those.
 
     Returns:
         What can be looked at, then run; ``print(prepared)`` is the receipt.
@@ -167,6 +174,9 @@ def prepare(
         unit=unit,
         max_rows_per_unit=max_rows_per_unit,
         accept_unproven=accept_unproven,
+        engine=engine,
+        cluster=cluster,
+        workers=workers,
     )
     chosen, reason = asked.chosen(table.schema)
     if balance:

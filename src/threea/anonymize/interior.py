@@ -23,7 +23,7 @@ from threea.anonymize.noise import Noise
 from threea.anonymize.query import Query, Rows, Stack
 from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.anonymize.spending import Spending, Unit
-from threea.backends import Backend, RowBackend
+from threea.backends import Backend, Engine, RowBackend
 from threea.backends.base import no_rows
 from threea.backends.frames import Frame
 from threea.backends.hashing import row_hashes
@@ -121,14 +121,24 @@ class Interior:
 
         return guarded("teacher", cast)
 
-    def rows(self, purpose: str) -> RowBackend:
-        """Return the engine, if it can hand over rows.
+    def counting(self, purpose: str) -> Engine:
+        """Return the engine, if it can do more than sum.
 
         Raises:
             SettingError: It only sums.
         """
-        if not isinstance(self.backend, RowBackend):
+        if not isinstance(self.backend, Engine):
             raise SettingError(f"{purpose} needs rows, and this engine only sums; use another, or give a full schema")
+        return self.backend
+
+    def rows(self, purpose: str) -> RowBackend:
+        """Return the engine, if it can hand over rows.
+
+        Raises:
+            SettingError: It does not.
+        """
+        if not isinstance(self.backend, RowBackend):
+            raise SettingError(f"{purpose} needs the rows themselves, and this engine only sums; use --engine files")
         return self.backend
 
     def encoded(self) -> tuple[Chunk, int]:

@@ -41,11 +41,46 @@ class Backend(Protocol):
         ...
 
 
-class RowBackend(ABC):
-    """An engine that can also hand over its rows, always in the same order."""
+class Engine(ABC):
+    """An engine that does all that a release asks of rows, and hands over none of them."""
 
     __slots__ = ("layout",)
     layout: pa.Schema
+
+    @abstractmethod
+    def sum(self, function: RowSum, columns: Sequence[str]) -> NDArray[np.int64]:
+        """Return the sum of `function` over chunks of the rows, however they are cut."""
+
+    @abstractmethod
+    def count_values(self, column: str) -> Counter[str]:
+        """Return how many rows hold each value, as text."""
+
+    @abstractmethod
+    def bounded(self, unit: str, max_rows: int, key: bytes) -> Engine:
+        """Return the view in which each unit has at most so many rows: those whose keyed hashes are least."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.layout)} columns)"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: rows leave by the door only."""
+        raise TypeError("a backend cannot be copied or pickled; open the table again where you need it")
+
+
+def refuse_too_many(rows: int) -> None:
+    """Refuse more rows than whose sums stay exact, before they are added up.
+
+    Raises:
+        InputError: There are.
+    """
+    if rows > MAX_ROWS:
+        raise InputError(f"the table has more rows than the {MAX_ROWS:,} whose sums stay exact; split it")
+
+
+class RowBackend(Engine):
+    """An engine that can also hand over its rows, always in the same order."""
+
+    __slots__ = ()
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -58,8 +93,7 @@ class RowBackend(ABC):
         # A batch without columns would not know how many rows it has.
         for batch in self.batches(columns or self.layout.names[:1]):
             rows += batch.num_rows
-            if rows > MAX_ROWS:
-                raise InputError(f"the table has more rows than the {MAX_ROWS:,} whose sums stay exact; split it")
+            refuse_too_many(rows)
             part = function(batch)
             total = part if total is None else total + part
         return function(no_rows(self.layout)) if total is None else total
@@ -72,13 +106,17 @@ class RowBackend(ABC):
         """Return how many rows hold each value, as text."""
         counts: Counter[str] = Counter()
         for batch in self.batches([column]):
-            found = pc.value_counts(codec.as_text(batch.column(column)).drop_null())
-            counts.update(dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True)))
+            counts.update(values_of(batch, column))
         return counts
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.layout)} columns)"
+    def bounded(self, unit: str, max_rows: int, key: bytes) -> RowBackend:
+        """Return the view in which each unit has at most so many rows."""
+        from threea.backends.units import UnitBackend
 
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or pickled: rows leave by the door only."""
-        raise TypeError("a backend cannot be copied or pickled; open the table again where you need it")
+        return UnitBackend(self, unit, max_rows, key)
+
+
+def values_of(batch: pa.RecordBatch, column: str) -> dict[str, int]:
+    """Return how many of a batch's rows hold each value, as text."""
+    found = pc.value_counts(codec.as_text(batch.column(column)).drop_null())
+    return dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
