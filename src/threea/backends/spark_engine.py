@@ -74,7 +74,7 @@ def session(cluster: Any, workers: int | None) -> Any:
     if master.startswith("local"):
         # On the loopback interface alone.
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "OFF")
     problem = ""
     try:
         with warnings.catch_warnings():
@@ -232,7 +232,7 @@ class SparkWorkers(Workers):
         from pyspark.sql import functions as f
 
         frame, answering = self._source(Task(UnitPairs(unit, key), self._columns), None)
-        hashed = frame.mapInArrow(_Hashing(answering), _PAIRS)
+        hashed = _collected(lambda: frame.mapInArrow(_Hashing(answering), _PAIRS))
         lines = _collected(lambda: hashed.where("rows is not null").select("part", "rows", "checksum").collect())
         orders: dict[int, tuple[int, int]] = {}
         for part, rows, checksum in lines:
@@ -257,7 +257,9 @@ class SparkWorkers(Workers):
         context = self._spark.sparkContext
         if self._rows is not None:
             blobs = [(pickle.dumps((part, (kept or {}).get(part.number))),) for part in self._rows]
-            return context.parallelize(blobs, max(len(blobs), 1)).toDF("part binary"), _Reading(task)
+            return _collected(
+                lambda: self._spark.createDataFrame(context.parallelize(blobs, max(len(blobs), 1)), "part binary")
+            ), _Reading(task)
         if kept is None:
             return self._frame.select(*[f"`{name.replace('`', '``')}`" for name in task.columns]), _Answering(task)
         # All columns each time: what Spark leaves out may change how it cuts the rows.
@@ -265,7 +267,7 @@ class SparkWorkers(Workers):
 
 
 def _collected(collect: Callable[[], Any]) -> Any:
-    """Run a Spark job. What Spark says of a failure stays here: it may hold a worker's traceback."""
+    """Ask something of Spark, without its advice on pandas. What Spark says of a failure stays here: it may hold a worker's traceback."""
     problem = ""
     try:
         with warnings.catch_warnings():
