@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from test_backends import CELLS, DIED, LEAVES, NUMERIC, SCHEMA, WARD, recut, shuffled
+from test_backends import LEAVES, NUMERIC, SCHEMA, recut, shuffled
 
 from threea import hospital
 from threea.anonymize.open_table import _Labels, _Marks, open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Grouped, Moments, Stack
-from threea.backends import open_backend
+from threea.backends import open_engine
 from threea.budget import Budget
 from threea.testing import SilentNoise
 
@@ -23,19 +23,10 @@ KEY = b"k" * 32
 STAYS = hospital.stays(900)
 # Equal rows, in different parts: of these, so many count as of any others.
 TABLE = pa.concat_tables([STAYS, STAYS.slice(0, 40), STAYS.slice(20, 40)]).combine_chunks()
-ENGINES = ("dask", "spark")
 PARTITIONS = tuple(range(1, 8))
-__all__ = ["CELLS", "DIED", "ENGINES", "KEY", "NUMERIC", "PARTITIONS", "SCHEMA", "TABLE", "WARD"]
 
-QUERY = Stack(
-    tuple(
-        query
-        for kind, asked in LEAVES.items()
-        if kind not in ("Features", "Grouped")
-        for query in asked[-2:]
-    )
-    + (Grouped(SCHEMA["lactate"].cells(4), Moments(NUMERIC, 2)),)
-)
+SENT = [query for kind, asked in LEAVES.items() if kind not in ("Features", "Grouped") for query in asked[-2:]]
+QUERY = Stack((*SENT, Grouped(SCHEMA["lactate"].cells(4), Moments(NUMERIC, 2))))
 """All kinds of queries but those of functions that a test made up, which no worker could import."""
 
 
@@ -69,17 +60,18 @@ def sums(data: Any, **engine: Any) -> Any:
 
 def kept(data: Any, **engine: Any) -> Any:
     """The fingerprint of the rows that count, and how many they are, for several bounds on a person's rows."""
-    backend, _ = open_backend(data, **engine)
+    backend, _ = open_engine(data, **engine)
     found = []
     for max_rows in (1, 3):
         view = backend.bounded("patient_id", max_rows, KEY)
-        found.append([*view.sum(_Marks(KEY), view.layout.names).tolist(), *view.sum(_Labels("died"), ["died"]).tolist()])
+        marks, counts = view.sum(_Marks(KEY), view.layout.names), view.sum(_Labels("died"), ["died"])
+        found.append([*marks.tolist(), *counts.tolist()])
     return found
 
 
 def values(data: Any, **engine: Any) -> Any:
     """How many rows hold each value, of a column of each type that can be discovered."""
-    backend, _ = open_backend(data, **engine)
+    backend, _ = open_engine(data, **engine)
     return [backend.count_values(column) for column in ("ward", "diagnosis")]
 
 

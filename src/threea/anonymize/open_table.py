@@ -18,7 +18,7 @@ from threea.anonymize.interior import Interior
 from threea.anonymize.ledger import Ledger, open_ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.spending import Spending, Unit
-from threea.backends import Backend, Engine, open_backend
+from threea.backends import Backend, Engine, open_engine
 from threea.backends.frames import Frame
 from threea.backends.hashing import mixed, row_hashes
 from threea.budget import Budget
@@ -133,7 +133,7 @@ def open_interior(
     noise: Noise | None = None,
 ) -> Interior:
     """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
-    opened = (data, Frame()) if _only_sums(data) else open_backend(data, dialect, engine, cluster, workers)
+    opened = (data, Frame()) if _only_sums(data) else open_engine(data, dialect, engine, cluster, workers)
     backend, restore = opened
     described = _described(backend.layout, schema, target, unit.column, target_kind)
     if not described.modelled:

@@ -6,6 +6,6 @@ cluster do all of that and hand over no row; those in this process can also hand
 
 from threea.backends.base import Backend, Engine, RowBackend
 from threea.backends.memory import MemoryBackend
-from threea.backends.source import open_backend
+from threea.backends.source import open_backend, open_engine
 
-__all__ = ["Backend", "Engine", "MemoryBackend", "RowBackend", "open_backend"]
+__all__ = ["Backend", "Engine", "MemoryBackend", "RowBackend", "open_backend", "open_engine"]

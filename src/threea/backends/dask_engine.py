@@ -67,7 +67,6 @@ def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]
             )
         client = distributed.Client(local, set_as_default=False)
 
-
         def close() -> None:
             client.close()
             local.close()

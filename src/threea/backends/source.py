@@ -27,22 +27,12 @@ DISTRIBUTED = {"dask": "dask", "pyspark": "spark"}
 """Engines elsewhere, by the package that a frame of theirs comes from."""
 
 
-def open_backend(
-    data: Any,
-    dialect: Dialect | None = None,
-    engine: str | None = None,
-    cluster: Any = None,
-    workers: int | None = None,
-) -> tuple[Engine, Frame]:
-    """Open a table.
+def open_backend(data: Any, dialect: Dialect | None = None) -> tuple[RowBackend, Frame]:
+    """Open a table in this process.
 
     Args:
-        data: A path to CSV or Parquet (a file or a folder), a pandas, polars or Arrow table, or a Dask or Spark
-            DataFrame.
+        data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
         dialect: How a CSV file is written; what it does not say is found in the header line.
-        engine: Who reads the rows, one of `ENGINES`; by default this process, or the cluster that a frame is on.
-        cluster: Where that engine runs, if it is elsewhere: an address, or a client or session of it.
-        workers: How many workers to start here, if none run elsewhere.
 
     Returns:
         The rows, and what a release needs to know to be handed back as such a table.
@@ -51,7 +41,38 @@ def open_backend(
         InputError: It is none of these, cannot be read, or repeats a column's name.
         SettingError: A dialect was given for something else than a CSV file.
     """
+    backend, frame = _opened(data, dialect)
+    _check_columns(backend, dialect)
+    return backend, frame
+
+
+def open_engine(
+    data: Any,
+    dialect: Dialect | None = None,
+    engine: str | None = None,
+    cluster: Any = None,
+    workers: int | None = None,
+) -> tuple[Engine, Frame]:
+    """Open a table on an engine.
+
+    Args:
+        data: As of `open_backend`, or a Dask or Spark DataFrame.
+        dialect: As of `open_backend`.
+        engine: Who reads the rows, one of `ENGINES`; by default this process, or the cluster that a frame is on.
+        cluster: Where that engine runs, if it is elsewhere: an address, or a client or session of it.
+        workers: How many workers to start here, if none run elsewhere.
+
+    Raises:
+        InputError: As of `open_backend`, or the cluster does not answer or cannot run threea.
+        MissingExtra: The engine is not installed.
+        SettingError: As of `open_backend`, or the engine cannot read such a table.
+    """
     backend, frame = _on_engine(data, dialect, engine, cluster, workers)
+    _check_columns(backend, dialect)
+    return backend, frame
+
+
+def _check_columns(backend: Engine, dialect: Dialect | None) -> None:
     text = getattr(backend, "dialect", None) is not None
     if said(dialect) and not text:
         raise SettingError(f"{said(dialect)}: these describe CSV files, and the data is no CSV file; leave them out")
@@ -61,7 +82,6 @@ def open_backend(
     if len(names) < 2:
         remedy = "; if commas do not separate its values, see --separator" if text else ""
         raise InputError(f"the table has {len(names)} column; at least 2 are needed, a feature and a target{remedy}")
-    return backend, frame
 
 
 def _on_engine(
@@ -150,7 +170,7 @@ def _opened(data: Any, dialect: Dialect | None) -> tuple[RowBackend, Frame]:
         return _open_pandas(data)
     if module == "polars" and type(data).__name__ == "DataFrame":
         return _open_polars(data)
-    raise InputError(f"data ({type(data).__name__}) must be a path or a pandas, polars, Arrow, Dask or Spark table")
+    raise InputError(f"data ({type(data).__name__}) must be a path or a pandas, polars or Arrow table")
 
 
 def _valid(table: pa.Table) -> pa.Table:

@@ -267,7 +267,10 @@ class SparkWorkers(Workers):
 
 
 def _collected(collect: Callable[[], Any]) -> Any:
-    """Ask something of Spark, without its advice on pandas. What Spark says of a failure stays here: it may hold a worker's traceback."""
+    """Ask something of Spark, without its advice on pandas.
+
+    What Spark says of a failure stays here: it may hold a worker's traceback.
+    """
     problem = ""
     try:
         with warnings.catch_warnings():
