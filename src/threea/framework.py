@@ -13,7 +13,7 @@ Everything else is post-processing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -25,12 +25,11 @@ from threea.certificate import Guarantee
 from threea.describe import discover
 from threea.model_summary import ModelSummary
 from threea.pricing import check_sampling, priced
+from threea.progress import Progress, listening, tell
 from threea.release import Release
 from threea.table.conditions import Given
 from threea.table.schema import Chunk, Schema
 
-Progress = Callable[[str, int, int], None]
-"""Told which stage begins, how much is done, and of how much."""
 Adapted = TypeVar("Adapted", bound="Model", contravariant=True)
 
 
@@ -131,19 +130,20 @@ class Recipe(ABC):
             rows: How many synthetic ones; by default, or if ``same``, by the noisy number of private ones (`drawing`).
             seed: Makes sampling repeatable. Noise cannot be seeded.
             plan: What `plan` returned, if it was looked at first.
-            progress: Told which stage begins.
+            progress: Told which stage begins, and how far training is.
         """
         recipe, _ = self.chosen(table.schema)
         check_sampling(recipe, rows, seed)
-        plan, tell = plan or recipe.plan(table), progress or (lambda stage, done, of: None)
-        if discover.steps(table.schema):
-            tell("discovering the schema", 0, 3)
-            table = discover.discover(table, plan)
-        tell("approximating", 1, 3)
-        model = recipe.approximate.fit(table, plan)
-        if recipe.adapt:
-            tell("adapting", 2, 3)
-            model = recipe.adapt.adapt(model, table, plan)
-        tell("done", 3, 3)
+        plan = plan or recipe.plan(table)
+        with listening(progress):
+            if discover.steps(table.schema):
+                tell("discovering the schema", 0, 3)
+                table = discover.discover(table, plan)
+            tell("approximating", 1, 3)
+            model = recipe.approximate.fit(table, plan)
+            if recipe.adapt:
+                tell("adapting", 2, 3)
+                model = recipe.adapt.adapt(model, table, plan)
+            tell("done", 3, 3)
         table.check_ledger()
         return Release.made(recipe, model, table, plan, rows=rows, seed=seed)

@@ -1,4 +1,4 @@
-"""What a model shows of itself, as data: noisy histograms, a tree of features, the terms of a classifier.
+"""What a model shows of itself, as data: noisy histograms, a tree of features, the terms of a classifier, a loss.
 
 Models make them, the report draws them. Everything in them follows from noisy answers.
 """
@@ -78,7 +78,21 @@ class TermsFigure:
     kind: Literal["terms"] = field(default="terms", init=False)
 
 
-Figure = TreeFigure | TermsFigure
+@dataclass(frozen=True, slots=True)
+class CurveFigure:
+    """How a network's loss went while it was trained, for looking at.
+
+    Args:
+        name: What was trained.
+        losses: The mean loss in each of equally long stretches of the training, in order.
+    """
+
+    name: str
+    losses: tuple[float, ...]
+    kind: Literal["curve"] = field(default="curve", init=False)
+
+
+Figure = TreeFigure | TermsFigure | CurveFigure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ _HOMES = {
     "threea.backends.frames": ("Frame",),
     "threea.table.dialect": ("Dialect",),
     "threea.table.cells": ("Bins", "Categories", "Merged"),
+    "threea.table.row_vectors": ("VectorColumn",),
     "threea.table.schema": ("Column", "Kind", "Origin", "Schema"),
     "threea.approximate.bayes_net_model": ("BayesNetModel", "Node"),
     "threea.approximate.column_shape": ("ColumnShape",),
@@ -46,7 +47,9 @@ _HOMES = {
     "threea.approximate.mixture": ("MixtureModel",),
     "threea.approximate.points": ("Points",),
     "threea.approximate.tree_model": ("Edge", "TreeModel"),
+    "threea.adapt.generator_model": ("GeneratorModel", "LabelShares"),
     "threea.adapt.taught": ("Taught",),
+    "threea.model_summary": ("Histogram",),
 }
 CLASSES = {name: home for home, names in _HOMES.items() for name in names}
 """Module of every class that may be in a file."""

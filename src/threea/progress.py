@@ -1,4 +1,4 @@
-"""Who is told how far a pass over the rows is. It is for the owner's terminal, and part of no release."""
+"""How far a release is: told by whatever takes long, shown by whoever runs it, quiet if nobody listens."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-Told = Callable[[int, int | None], None]
-"""Called with the number of parts that are done, and of how many if that is known."""
-_told: ContextVar[Told | None] = ContextVar("told", default=None)
+Progress = Callable[[str, int, int], None]
+"""Told which stage it is, how much is done, and of how much."""
+
+_listening: ContextVar[Progress | None] = ContextVar("listening", default=None)
 
 
 @contextmanager
-def telling(told: Told | None) -> Iterator[None]:
-    """Tell somebody of the passes made meanwhile."""
-    before = _told.set(told)
+def listening(progress: Progress | None) -> Iterator[None]:
+    """Let a function be told of all that happens within, on this thread."""
+    token = _listening.set(progress)
     try:
         yield
     finally:
-        _told.reset(before)
+        _listening.reset(token)
 
 
-def tell(done: int, of: int | None) -> None:
-    """Say how far the pass is, if anybody listens."""
-    told = _told.get()
-    if told is not None:
-        told(done, of)
+def tell(stage: str, done: int, of: int) -> None:
+    """Say how far a stage is. Only what follows from public facts and noisy answers may be said.
+
+    Example:
+        >>> with listening(lambda stage, done, of: print(f"{stage}: {done} of {of}")):
+        ...     tell("training, loss 0.5", 3, 10)
+        training, loss 0.5: 3 of 10
+    """
+    if progress := _listening.get():
+        progress(stage, done, of)

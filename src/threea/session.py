@@ -21,8 +21,9 @@ from threea.anonymize.plan import Plan
 from threea.budget import Adjacency, Budget
 from threea.cost import Cost, Reading, cost_of, reading_of
 from threea.errors import BudgetRefused, SettingError, outcome, stated
-from threea.framework import Progress, Recipe
+from threea.framework import Recipe
 from threea.pricing import check_sampling
+from threea.progress import Progress
 from threea.publish import form_of
 from threea.receipt import receipt
 from threea.recipes import DEFAULT, RECIPES

@@ -19,7 +19,7 @@ from threea.backends.base import Engine, RowSum, no_rows, refuse_too_many
 from threea.backends.tasks import Kept, Outcome, Task, Total, ValueCounts
 from threea.backends.unchanged import Unchanged
 from threea.errors import InputError
-from threea.progress import tell
+from threea.passes import tell
 
 Dropped = Mapping[int, NDArray[np.uint32]]
 Orders = Mapping[int, tuple[int, int]]

@@ -11,7 +11,7 @@ import typer
 from threea.cli import terminal
 from threea.cli.schema import DateFormat, Decimal, Encoding, Separator
 from threea.errors import SettingError, outcome, stated
-from threea.progress import telling
+from threea.passes import telling
 
 if TYPE_CHECKING:
     from threea.framework import Recipe
@@ -184,7 +184,7 @@ def make(
 def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> None:
     from threea import publish
 
-    with terminal.progress("Asking the private table") as advance, telling(terminal.parts(advance)):
+    with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
         release = replace(prepared.run(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         files = publish.write(release, place, advance, check=prepared.table.check_ledger)

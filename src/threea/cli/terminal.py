@@ -62,7 +62,7 @@ def stages(advance: Any) -> Callable[[str, int, int], None] | None:
     """Return what shows the stages of a release on a progress line."""
     if advance is None:
         return None
-    return lambda stage, done, of: advance(done, description=f"Asking the private table: {stage}", total=of)
+    return lambda stage, done, of: advance(done, description=f"Making the release: {stage}", total=of)
 
 
 def parts(advance: Any) -> Callable[[int, int | None], None] | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from threea.anonymize.accountant import Line
 from threea.report import words
 from threea.report.charts import ColumnChart, column_chart
+from threea.report.curve import Curve, curve
 from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
 from threea.table import codec
@@ -61,7 +62,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         sample: Synthetic rows to draw pictures from.
     """
     target, features = _charts(release, sample)
-    trees, teachers = _figures(release)
+    trees, teachers, curves = _figures(release)
     page = _environment().get_template("page.html.j2")
     return page.render(
         release=release,
@@ -75,6 +76,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         trees=trees,
         most_edges=MOST,
         teachers=teachers,
+        curves=curves,
         classes=release.classes,
         noise=release.summary.noise,
         sampled_rows=sample.num_rows,
@@ -102,15 +104,17 @@ def _charts(release: Release, sample: pa.Table) -> tuple[ColumnChart | None, lis
     return target, [draw(column.name) for column in schema.features]
 
 
-def _figures(release: Release) -> tuple[list[Tree], list[Terms]]:
+def _figures(release: Release) -> tuple[list[Tree], list[Terms], list[Curve]]:
     """Lay out what the model shows of itself."""
-    trees, teachers = [], []
+    trees, teachers, curves = [], [], []
     for figure in release.summary.figures:
         if figure.kind == "tree":
             trees.append(tree(figure, release.schema.target))
-        else:
+        elif figure.kind == "terms":
             teachers.append(terms(figure, release.schema))
-    return trees, teachers
+        else:
+            curves.append(curve(figure))
+    return trees, teachers, curves
 
 
 @cache
