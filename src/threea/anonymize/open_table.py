@@ -211,6 +211,7 @@ class _Labels:
     """How many rows a batch has, and how many of them have a value in a column."""
 
     column: str
+    pure = True
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         return np.array([batch.num_rows, batch.num_rows - batch.column(self.column).null_count])
@@ -234,6 +235,7 @@ class _Marks:
     """Two sums of the rows' keyed hashes, modulo 2**64."""
 
     secret: bytes
+    pure = True
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         hashes = row_hashes(batch, self.secret, canonical=True)
