@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from threea.anonymize.plan import Plan
 from threea.errors import SettingError
 from threea.table.schema import Column, Origin, Schema
 
@@ -73,6 +74,9 @@ BYTES: Mapping[str, Mapping[str, float]] = {
     "rongauss": {"start": 236000000.0, "features": 873000.0, "cells": 147.0, "products": 327.0},
 }
 """At the peak, for a unit of each term: benchmarks/results/times.json."""
+
+ONE_PASS = frozenset({("labeltree", "tree edges"), ("mst", "choices of tables")})
+"""Lines of plans whose many private choices share one pass: the scores do not change between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,78 @@ def cost_of(recipe: str, schema: Schema, data: Any = None, model_size: float = 0
     larger = max(model_size - _MODEL_SIZE, 0.0)
     seconds, memory = seconds + _MODEL_SECONDS * larger, memory + _MODEL_COPIES * larger * 2**20
     return Cost(seconds, reading, memory, found=schema.origin is not Origin.TYPES)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How much of a table's files a release reads at most, by their metadata.
+
+    Args:
+        passes: How often rows are read, to open the table and for each question; some engines keep what they know.
+        bytes: Read from the files in all of them.
+        seconds: About how long it takes on so many workers, everything included; None if that was never measured.
+        workers: Who read side by side.
+    """
+
+    passes: int
+    bytes: int
+    seconds: float | None
+    workers: int
+
+    @property
+    def described(self) -> str:
+        """In words, for the receipt.
+
+        Example:
+            >>> Reading(passes=10, bytes=3_200_000_000, seconds=200.0, workers=2).described
+            'It makes at most 10 passes over the rows: 3.2 GB read, about 4 minutes on 2 workers.'
+        """
+        size = f"{self.bytes / 1e9:.1f} GB" if self.bytes >= 1e9 else f"{max(self.bytes / 1e6, 0.1):.1f} MB"
+        time = "" if self.seconds is None else f", {_duration(self.seconds)}"
+        crew = "1 worker" if self.workers == 1 else f"{self.workers} workers"
+        return f"It makes at most {self.passes:,} passes over the rows: {size} read{time} on {crew}."
+
+
+def reading_of(
+    plan: Plan, recipe: str, data: Any, cost: Cost | None, *, unit: str | None, ledger: bool, workers: int
+) -> Reading | None:
+    """Return what a release reads at most of its files; None if the table is in none.
+
+    Args:
+        plan: What it will ask.
+        recipe: Its recipe's name.
+        data: A file or a folder.
+        cost: What the recipe takes.
+        unit: The column that names a person, if one does.
+        ledger: Whether a ledger knows the rows again.
+        workers: Who read side by side.
+    """
+    if not isinstance(data, str | PathLike):
+        return None
+    # Opening reads whole rows: to the end once, for a fingerprint once, and for hashes of units and of rows.
+    opening = 1 + ledger + 2 * (unit is not None)
+    asked = sum(1 if (recipe, line.name) in ONE_PASS else line.count for line in plan.lines)
+    seconds = None if cost is None else cost.seconds + cost.reading / workers
+    size = size_of(data)
+    return Reading(opening + asked, opening * size + asked * (size - _bytes_of(data, unit)), seconds, workers)
+
+
+def _bytes_of(data: str | PathLike[str], column: str | None) -> int:
+    """Return how many bytes of some Parquet files are a column's, by their footers."""
+    import pyarrow.parquet
+
+    path = Path(data)
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    if column is None or any(file.suffix.lower() not in (".parquet", ".pq") for file in files):
+        return 0
+    footers = [pyarrow.parquet.read_metadata(file) for file in files]
+    chunks = (
+        footer.row_group(group).column(number)
+        for footer in footers
+        for group in range(footer.num_row_groups)
+        for number in range(footer.num_columns)
+    )
+    return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema == column)
 
 
 def terms(recipe: str, schema: Schema) -> dict[str, float]:

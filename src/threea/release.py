@@ -34,6 +34,7 @@ from threea.table import codec, conditions
 from threea.table.conditions import Among, Given
 from threea.table.dialect import Dialect
 from threea.table.schema import OTHER, Chunk, Schema
+from threea.threads import in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -180,24 +181,28 @@ class Release:
     def draws(self, rows: int, given: Given | None = None, seed: int | None = None) -> Iterator[pa.RecordBatch]:
         """Draw rows chunk by chunk, as `sample` does."""
         start_of = _sampling_seed(seed)
-        for start in range(0, rows, CHUNK_ROWS):
+
+        def drawn(start: int) -> pa.RecordBatch:
             chunk = self._drawn(min(CHUNK_ROWS, rows - start), np.random.default_rng([start_of, start]), given)
-            yield codec.decode(chunk, self.schema, self.layout, first_row=start)
+            return codec.decode(chunk, self.schema, self.layout, first_row=start)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Draw the synthetic rows, the same ones each time."""
-        for start, chunk in self._chunks():
-            yield codec.decode(chunk, self.schema, self.layout, first_row=start)
+        return in_order(drawn, range(0, rows, CHUNK_ROWS))
 
-    def _chunks(self) -> Iterator[tuple[int, Chunk]]:
+    def batches(self, first: int = 0, last: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Draw the synthetic rows, or those from one chunk's first row up to another's: the same ones each time."""
+        starts = range(first, self.rows if last is None else min(last, self.rows), CHUNK_ROWS)
+        return in_order(lambda start: codec.decode(self._chunk(start), self.schema, self.layout, start), starts)
+
+    def _chunks(self) -> Iterator[Chunk]:
         """Draw the synthetic rows, encoded; or cut a finite set of them into chunks."""
-        points = self.summary.points
-        for start in range(0, self.rows, CHUNK_ROWS):
-            stop = min(start + CHUNK_ROWS, self.rows)
-            if points is None:
-                yield start, self._drawn(stop - start, np.random.default_rng([self.seed, start]))
-            else:
-                yield start, {name: values[start:stop] for name, values in points.items()}
+        return in_order(self._chunk, range(0, self.rows, CHUNK_ROWS))
+
+    def _chunk(self, start: int) -> Chunk:
+        """Draw the chunk that begins with this row. It depends on no other chunk, whoever draws it."""
+        points, stop = self.summary.points, min(start + CHUNK_ROWS, self.rows)
+        if points is None:
+            return self._drawn(stop - start, np.random.default_rng([self.seed, start]))
+        return {name: values[start:stop] for name, values in points.items()}
 
     def _drawn(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
         """Draw rows from the model: as they occur, or with balanced classes where none is asked for."""
@@ -219,7 +224,7 @@ class Release:
         if target is None or not weights:
             return np.ones(self.rows)
         return np.concatenate(
-            [np.array([weights.get(int(code), 1.0) for code in chunk[target]]) for _, chunk in self._chunks()]
+            [np.array([weights.get(int(code), 1.0) for code in chunk[target]]) for chunk in self._chunks()]
         )
 
     @property

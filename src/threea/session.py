@@ -19,7 +19,7 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.budget import Adjacency, Budget
-from threea.cost import Cost, cost_of
+from threea.cost import Cost, Reading, cost_of, reading_of
 from threea.errors import BudgetRefused, SettingError, outcome, stated
 from threea.framework import Recipe
 from threea.pricing import check_sampling
@@ -45,6 +45,7 @@ class Prepared:
         seed: Of sampling.
         balance: Whether rare classes are drawn more often than they occur.
         cost: About what it will take at most, in processor time and memory; None if nothing is known.
+        reading: What it reads of its files at most, by their metadata; None if it is in none.
         ledger: Where the spending will be written down, None if nowhere.
         new_ledger: Whether that file was made just now.
         rehearsal: Whether it is here to be looked at only.
@@ -58,6 +59,7 @@ class Prepared:
     seed: int | None
     balance: bool
     cost: Cost | None
+    reading: Reading | None
     ledger: str | None
     new_ledger: bool = False
     rehearsal: bool = False
@@ -88,6 +90,7 @@ class Prepared:
         if self.ledger is None:
             notes.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
         if self.rehearsal:
+            notes += [self.reading.described] if self.reading is not None else []
             notes.append("A rehearsal: nothing was spent, nothing written.")
         return receipt(self.recipe, self.reason, self.table, self.plan, self.rows, self.balance, self.cost, notes)
 
@@ -113,6 +116,9 @@ def prepare(
     unit: str | None = None,
     max_rows_per_unit: int = 1,
     accept_unproven: bool = False,
+    engine: str | None = None,
+    cluster: Any = None,
+    workers: int | None = None,
 ) -> Prepared:
     """Decide and price everything about a release. Nothing is spent.
 
@@ -139,6 +145,10 @@ def prepare(
         unit: The column that names the person to protect; every row is one by default.
         max_rows_per_unit: How many rows of one person count.
         accept_unproven: Whether published methods without a proof may read the rows.
+        engine: Who reads the rows: ``memory``, ``files``, ``dask`` or ``spark``; by default this process, or the
+            cluster that a frame is on.
+        cluster: Of Dask or Spark: an address, a client or a session; by default workers on this machine.
+        workers: How many of those.
 
     Returns:
         What can be looked at, then run; ``print(prepared)`` is the receipt.
@@ -168,6 +178,9 @@ def prepare(
         unit=unit,
         max_rows_per_unit=max_rows_per_unit,
         accept_unproven=accept_unproven,
+        engine=engine,
+        cluster=cluster,
+        workers=workers,
     )
     chosen, reason = asked.chosen(table.schema)
     if balance:
@@ -175,15 +188,17 @@ def prepare(
     cost = cost_of(chosen.name, table.schema, data, getattr(chosen, "max_model_size", 0.0))
     if cost is not None:
         cost.refuse_unreasonable(chosen.name)
+    plan, crew = chosen.plan(table), workers or os.cpu_count() or 1
     return Prepared(
         recipe=chosen,
         reason=f"picked by {asked.name}: {reason}" if reason else "",
         table=table,
-        plan=chosen.plan(table),
+        plan=plan,
         rows=rows,
         seed=seed,
         balance=balance,
         cost=cost,
+        reading=reading_of(plan, chosen.name, data, cost, unit=unit, ledger=ledger is not None, workers=crew),
         ledger=ledger.path if isinstance(ledger, Ledger) else None if ledger is None else str(ledger),
         new_ledger=made,
     )

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea.anonymize.cache import Fill
 from threea.anonymize.clipping import Norm, clipped_sum
 from threea.anonymize.query import Query, Rows
 from threea.errors import RowFunctionError
@@ -41,6 +40,7 @@ class ChunkSum:
     schema: Schema
     step: float
     norm: Norm
+    pure = True
 
     def __call__(self, batch: pa.RecordBatch) -> Integers:
         """Encode the rows and sum."""
@@ -73,18 +73,18 @@ class ChunkSum:
 
 @dataclass(frozen=True, slots=True)
 class CachingSum:
-    """The same function for an engine in this process, keeping what it works out about the rows.
+    """The same function for an engine in this process, which also hands on what it worked out about the rows.
 
     Args:
         chunk_sum: What to sum.
-        fill: Where it is kept.
+        keeping: Whether anybody wants that.
     """
 
     chunk_sum: ChunkSum
-    fill: Fill
+    keeping: Callable[[], bool]
 
-    def __call__(self, batch: pa.RecordBatch) -> Integers:
-        """Encode the rows, sum, and keep their cells."""
+    def __call__(self, batch: pa.RecordBatch) -> tuple[Integers, Rows | None]:
+        """Encode the rows and sum; return the sums, and the rows as they are encoded if they are wanted."""
         worked_out: list[Rows] = []
 
         def encoded() -> Rows:
@@ -92,6 +92,4 @@ class CachingSum:
             return worked_out[0]
 
         total = self.chunk_sum.over(encoded)
-        if self.fill.fits and not total[-1]:
-            self.fill.add(worked_out[0])
-        return total
+        return total, worked_out[0] if self.keeping() and not total[-1] else None

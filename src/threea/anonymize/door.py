@@ -29,7 +29,7 @@ from threea.anonymize.query import Answer, Features, Query, Stack
 from threea.anonymize.sampled import SampledTable
 from threea.anonymize.selection import SCORE_STEP, QualityScores, Values, choice_scale, threshold
 from threea.anonymize.spending import Unit
-from threea.backends import RowBackend
+from threea.backends import Engine
 from threea.backends.frames import Frame
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
@@ -188,7 +188,7 @@ class PrivateTable:
             RowFunctionError: The query's function failed. The charge stays.
         """
         if type(query) is Values:
-            rows, wanted = self._interior.rows("discovering categories"), charge.expect(PartitionSelection)
+            rows, wanted = self._interior.counting("discovering categories"), charge.expect(PartitionSelection)
             self._interior.spending.pay(charge)
             return self._values(query, rows, wanted)
         event = charge.expect(Gaussian, Pure)
@@ -326,7 +326,7 @@ class PrivateTable:
             if isinstance(inner, Features | NetworkGradient) and not inner.origin.startswith("threea."):
                 self._interior.spending.foreign[inner.origin] = None
 
-    def _values(self, query: Values, backend: RowBackend, event: PartitionSelection) -> dict[str, dict[str, float]]:
+    def _values(self, query: Values, backend: Engine, event: PartitionSelection) -> dict[str, dict[str, float]]:
         """Count values, drop those of one unit's size unseen, add noise, and show what exceeds the threshold."""
         bound, columns = self.unit.max_rows, len(query.columns)
         replaced = self.budget.adjacency is Adjacency.REPLACE

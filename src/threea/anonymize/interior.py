@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea.anonymize.cache import Cache
+from threea.anonymize.cache import Cache, Fill
 from threea.anonymize.chunk_sum import CachingSum, ChunkSum
 from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.guard import engine, guarded
@@ -23,7 +23,7 @@ from threea.anonymize.noise import Noise
 from threea.anonymize.query import Query, Rows, Stack
 from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.anonymize.spending import Spending, Unit
-from threea.backends import Backend, RowBackend
+from threea.backends import Backend, Engine, RowBackend
 from threea.backends.base import no_rows
 from threea.backends.frames import Frame
 from threea.backends.hashing import row_hashes
@@ -31,6 +31,7 @@ from threea.errors import SettingError
 from threea.table import codec
 from threea.table.dialect import Dialect
 from threea.table.schema import Chunk, Schema
+from threea.threads import in_order
 
 Integers = NDArray[np.int64]
 
@@ -77,17 +78,16 @@ class Interior:
     def summed(self, chunk_sum: ChunkSum, backend: Backend) -> Integers:
         """Run a pass over the rows, from the cache where it knows them."""
         query = chunk_sum.query
-        own = backend is self.backend and isinstance(backend, RowBackend)
-        cache = self.cache if own else Cache(0)
+        own = backend if backend is self.backend and isinstance(backend, RowBackend) else None
+        cache = Cache(0) if own is None else self.cache
         known = cache.recall(query.keys or ())
         if known is not None:
             nothing = np.zeros(query.size + 1, np.int64)
-            return chunk_sum.checked(sum((chunk_sum.over(partial(_itself, rows)) for rows in known), nothing))
+            return chunk_sum.checked(sum(in_order(partial(_over, chunk_sum), known), nothing))
         fill = cache.fill(query.keys or ())
         # An engine elsewhere is sent the pure function alone.
-        function = CachingSum(chunk_sum, fill) if own else chunk_sum
-        total = engine(type(query).__name__, partial(backend.sum, function, query.columns))
-        exact = chunk_sum.checked(total)
+        act = partial(_filled, chunk_sum, own, fill) if own else partial(backend.sum, chunk_sum, query.columns)
+        exact = chunk_sum.checked(engine(type(query).__name__, act))
         cache.learn(fill)
         return exact
 
@@ -132,14 +132,24 @@ class Interior:
 
         return guarded("teacher", cast)
 
-    def rows(self, purpose: str) -> RowBackend:
-        """Return the engine, if it can hand over rows.
+    def counting(self, purpose: str) -> Engine:
+        """Return the engine, if it can do more than sum.
 
         Raises:
             SettingError: It only sums.
         """
-        if not isinstance(self.backend, RowBackend):
+        if not isinstance(self.backend, Engine):
             raise SettingError(f"{purpose} needs rows, and this engine only sums; use another, or give a full schema")
+        return self.backend
+
+    def rows(self, purpose: str) -> RowBackend:
+        """Return the engine, if it can hand over rows.
+
+        Raises:
+            SettingError: It does not.
+        """
+        if not isinstance(self.backend, RowBackend):
+            raise SettingError(f"{purpose} needs the rows themselves, and this engine only sums; use --engine files")
         return self.backend
 
     def encoded(self) -> tuple[Chunk, int]:
@@ -173,5 +183,15 @@ class Interior:
         raise TypeError("a private table cannot be copied or pickled; open the table again where you need it")
 
 
-def _itself(rows: Rows) -> Rows:
-    return rows
+def _over(chunk_sum: ChunkSum, rows: Rows) -> Integers:
+    return chunk_sum.over(lambda: rows)
+
+
+def _filled(chunk_sum: ChunkSum, backend: RowBackend, fill: Fill) -> Integers:
+    """Sum over an engine's rows, chunk by chunk in their order, and keep what was worked out about them."""
+    total = np.zeros(chunk_sum.query.size + 1, np.int64)
+    for part, rows in backend.mapped(CachingSum(chunk_sum, lambda: fill.fits), chunk_sum.query.columns):
+        total += part
+        if rows is not None and fill.fits:
+            fill.add(rows)
+    return total

@@ -18,10 +18,9 @@ from threea.anonymize.interior import Interior
 from threea.anonymize.ledger import Ledger, open_ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.spending import Spending, Unit
-from threea.backends import Backend, RowBackend, open_backend
+from threea.backends import Backend, Engine, open_engine
 from threea.backends.frames import Frame
 from threea.backends.hashing import mixed, row_hashes
-from threea.backends.units import UnitBackend
 from threea.budget import Budget
 from threea.errors import InputError, SchemaError, SettingError
 from threea.table import codec
@@ -50,12 +49,16 @@ def open_table(
     unit: str | None = None,
     max_rows_per_unit: int = 1,
     accept_unproven: bool = False,
+    engine: str | None = None,
+    cluster: Any = None,
+    workers: int | None = None,
     noise: Noise | None = None,
 ) -> PrivateTable:
     """Put a table behind the door.
 
     Args:
-        data: A path to CSV or Parquet (a file or a folder), a pandas, polars or Arrow table, or an engine that sums.
+        data: A path to CSV or Parquet (a file or a folder), a pandas, polars or Arrow table, a Dask or Spark DataFrame,
+            or an engine that sums.
         budget: What all answers together may cost.
         schema: The table's public description, confirmed by its owner. Without one, names and declared types are
             taken as public and the rest is found through the door.
@@ -70,6 +73,10 @@ def open_table(
         unit: The column that names the person to protect; every row is one by default.
         max_rows_per_unit: How many rows of one person count.
         accept_unproven: Whether published methods without a proof may read the rows.
+        engine: Who reads the rows: ``memory``, ``files``, ``dask`` or ``spark``; by default this process, or the
+            cluster that a frame is on.
+        cluster: Of Dask or Spark: an address, a client or a session; by default workers on this machine.
+        workers: How many of those.
         noise: For tests only: a release with noise that is not secure is stamped `guarantee: none`.
 
     Raises:
@@ -98,6 +105,9 @@ def open_table(
             new_ledger=new_ledger,
             unit=Unit(unit, max_rows_per_unit),
             accept_unproven=accept_unproven,
+            engine=engine,
+            cluster=cluster,
+            workers=workers,
             noise=noise,
         )
     )
@@ -117,10 +127,14 @@ def open_interior(
     new_ledger: bool = False,
     unit: Unit = _EVERY_ROW,
     accept_unproven: bool = False,
+    engine: str | None = None,
+    cluster: Any = None,
+    workers: int | None = None,
     noise: Noise | None = None,
 ) -> Interior:
     """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
-    backend, restore = (data, Frame()) if _only_sums(data) else open_backend(data, dialect)
+    opened = (data, Frame()) if _only_sums(data) else open_engine(data, dialect, engine, cluster, workers)
+    backend, restore = opened
     described = _described(backend.layout, schema, target, unit.column, target_kind)
     if not described.modelled:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
@@ -129,7 +143,7 @@ def open_interior(
     drawn = SecureNoise() if noise is None else noise
     # Which of a person's rows count is no secret of the noise; tests that replace it want the same ones each time.
     key = secrets.token_bytes(32) if noise is None else bytes(32)
-    if isinstance(backend, RowBackend):
+    if isinstance(backend, Engine):
         _refuse_nothing_to_learn(backend, described.target)
     # A table that is refused leaves no new ledger behind.
     book = _book(ledger, cap, new_ledger)
@@ -138,9 +152,9 @@ def open_interior(
     book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {unit.described}")
     read_as = getattr(backend, "dialect", None)
     if unit.column is not None:
-        if not isinstance(backend, RowBackend):
+        if not isinstance(backend, Engine):
             raise SettingError(f"unit ({unit.column}) needs rows, and this engine only sums; use another")
-        backend = UnitBackend(backend, unit.column, unit.max_rows, key)
+        backend = backend.bounded(unit.column, unit.max_rows, key)
     return Interior(
         backend=backend,
         schema=described,
@@ -197,12 +211,13 @@ class _Labels:
     """How many rows a batch has, and how many of them have a value in a column."""
 
     column: str
+    pure = True
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         return np.array([batch.num_rows, batch.num_rows - batch.column(self.column).null_count])
 
 
-def _refuse_nothing_to_learn(backend: RowBackend, target: str | None) -> None:
+def _refuse_nothing_to_learn(backend: Engine, target: str | None) -> None:
     """Refuse a table without rows or labels, or that cannot be read to its end, while nothing is spent.
 
     It tells the owner; nothing is released.
@@ -220,6 +235,7 @@ class _Marks:
     """Two sums of the rows' keyed hashes, modulo 2**64."""
 
     secret: bytes
+    pure = True
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         hashes = row_hashes(batch, self.secret, canonical=True)

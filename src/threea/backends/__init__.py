@@ -1,11 +1,11 @@
 """How a sum over rows is computed. Importable by the door only.
 
-An engine needs one real verb, `sum`. Engines that can also hand over their rows, chunk by chunk, offer the rest:
-bounding a person's rows, counting unlisted values, exposing the table.
+A query needs one real verb, `sum`; a release also bounds a person's rows and counts unlisted values. Engines on a
+cluster do all of that and hand over no row; those in this process can also hand over their rows, chunk by chunk.
 """
 
-from threea.backends.base import Backend, RowBackend
+from threea.backends.base import Backend, Engine, RowBackend
 from threea.backends.memory import MemoryBackend
-from threea.backends.source import open_backend
+from threea.backends.source import open_backend, open_engine
 
-__all__ = ["Backend", "MemoryBackend", "RowBackend", "open_backend"]
+__all__ = ["Backend", "Engine", "MemoryBackend", "RowBackend", "open_backend", "open_engine"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from threea.errors import InputError
+from threea.passes import tell
 from threea.table import codec
+from threea.threads import in_order
 
 BATCH_ROWS = 1 << 16
 MAX_ROWS = 1 << 32
@@ -25,6 +27,7 @@ def no_rows(layout: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in layout], schema=layout)
 
 
+Result = TypeVar("Result")
 RowSum = Callable[[pa.RecordBatch], NDArray[np.int64]]
 
 
@@ -41,28 +44,72 @@ class Backend(Protocol):
         ...
 
 
-class RowBackend(ABC):
-    """An engine that can also hand over its rows, always in the same order."""
+class Engine(ABC):
+    """An engine that does all that a release asks of rows, and hands over none of them."""
 
     __slots__ = ("layout",)
     layout: pa.Schema
+
+    @abstractmethod
+    def sum(self, function: RowSum, columns: Sequence[str]) -> NDArray[np.int64]:
+        """Return the sum of `function` over chunks of the rows, however they are cut."""
+
+    @abstractmethod
+    def count_values(self, column: str) -> Counter[str]:
+        """Return how many rows hold each value, as text."""
+
+    @abstractmethod
+    def bounded(self, unit: str, max_rows: int, key: bytes) -> Engine:
+        """Return the view in which each unit has at most so many rows: those whose keyed hashes are least."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.layout)} columns)"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: rows leave by the door only."""
+        raise TypeError("a backend cannot be copied or pickled; open the table again where you need it")
+
+
+def refuse_too_many(rows: int) -> None:
+    """Refuse more rows than whose sums stay exact, before they are added up.
+
+    Raises:
+        InputError: There are.
+    """
+    if rows > MAX_ROWS:
+        raise InputError(f"the table has more rows than the {MAX_ROWS:,} whose sums stay exact; split it")
+
+
+class RowBackend(Engine):
+    """An engine that can also hand over its rows, always in the same order."""
+
+    __slots__ = ()
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows, reading these columns only."""
 
     def sum(self, function: RowSum, columns: Sequence[str]) -> NDArray[np.int64]:
-        """Add up the chunks' sums in int64."""
+        """Add up the chunks' sums in int64. Functions that say that they are pure are run on several processors."""
         total: NDArray[np.int64] | None = None
-        rows = 0
-        # A batch without columns would not know how many rows it has.
-        for batch in self.batches(columns or self.layout.names[:1]):
-            rows += batch.num_rows
-            if rows > MAX_ROWS:
-                raise InputError(f"the table has more rows than the {MAX_ROWS:,} whose sums stay exact; split it")
-            part = function(batch)
+        for part in self.mapped(function, columns, threads=None if getattr(function, "pure", False) else 1):
             total = part if total is None else total + part
         return function(no_rows(self.layout)) if total is None else total
+
+    def mapped(
+        self, function: Callable[[pa.RecordBatch], Result], columns: Sequence[str], threads: int | None = None
+    ) -> Iterator[Result]:
+        """Yield what a function makes of each chunk, in the chunks' order."""
+        # A batch without columns would not know how many rows it has.
+        return in_order(function, self._counted(columns or self.layout.names[:1]), threads)
+
+    def _counted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for number, batch in enumerate(self.batches(columns)):
+            rows += batch.num_rows
+            refuse_too_many(rows)
+            tell(number + 1, None)
+            yield batch
 
     def table(self) -> pa.Table:
         """Return all rows as they are read: how one is read depends on no other."""
@@ -72,13 +119,17 @@ class RowBackend(ABC):
         """Return how many rows hold each value, as text."""
         counts: Counter[str] = Counter()
         for batch in self.batches([column]):
-            found = pc.value_counts(codec.as_text(batch.column(column)).drop_null())
-            counts.update(dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True)))
+            counts.update(values_of(batch, column))
         return counts
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.layout)} columns)"
+    def bounded(self, unit: str, max_rows: int, key: bytes) -> RowBackend:
+        """Return the view in which each unit has at most so many rows."""
+        from threea.backends.units import UnitBackend
 
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or pickled: rows leave by the door only."""
-        raise TypeError("a backend cannot be copied or pickled; open the table again where you need it")
+        return UnitBackend(self, unit, max_rows, key)
+
+
+def values_of(batch: pa.RecordBatch, column: str) -> dict[str, int]:
+    """Return how many of a batch's rows hold each value, as text."""
+    found = pc.value_counts(codec.as_text(batch.column(column)).drop_null())
+    return dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))

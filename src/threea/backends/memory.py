@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from threea.backends.base import BATCH_ROWS, RowBackend
+from threea.table.dialect import Dialect
 from threea.table.layout import declared
 
 
@@ -16,12 +17,13 @@ class MemoryBackend(RowBackend):
     Args:
         table: The rows.
         layout: Names, order and types of the columns as declared; the table's own by default.
+        dialect: How the CSV file was written that they come from, if they do.
     """
 
-    __slots__ = ("_table",)
+    __slots__ = ("_table", "dialect")
 
-    def __init__(self, table: pa.Table, layout: pa.Schema | None = None) -> None:
-        self._table = table
+    def __init__(self, table: pa.Table, layout: pa.Schema | None = None, dialect: Dialect | None = None) -> None:
+        self._table, self.dialect = table, dialect
         self.layout = declared(layout or table.schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -10,19 +10,25 @@ from typing import Any
 import pyarrow as pa
 
 from threea.backends import frames, objects
-from threea.backends.base import RowBackend
+from threea.backends.base import Engine, RowBackend
+from threea.backends.cluster import ClusterBackend
 from threea.backends.dialect import Dialect
-from threea.backends.files import CsvBackend, ParquetBackend, without_views
+from threea.backends.files import CsvBackend, ParquetBackend
 from threea.backends.frames import Frame
 from threea.backends.memory import MemoryBackend
+from threea.backends.reading import without_views
 from threea.errors import InputError, SettingError
 from threea.table.column_names import repeated_names
 from threea.table.dialect import said
-from threea.table.layout import undeclared
+from threea.table.layout import declared, undeclared
+
+ENGINES = ("memory", "files", "dask", "spark")
+DISTRIBUTED = {"dask": "dask", "pyspark": "spark"}
+"""Engines elsewhere, by the package that a frame of theirs comes from."""
 
 
 def open_backend(data: Any, dialect: Dialect | None = None) -> tuple[RowBackend, Frame]:
-    """Open a table.
+    """Open a table in this process.
 
     Args:
         data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
@@ -36,15 +42,120 @@ def open_backend(data: Any, dialect: Dialect | None = None) -> tuple[RowBackend,
         SettingError: A dialect was given for something else than a CSV file.
     """
     backend, frame = _opened(data, dialect)
-    if said(dialect) and not isinstance(backend, CsvBackend):
+    _check_columns(backend, dialect)
+    return backend, frame
+
+
+def open_engine(
+    data: Any,
+    dialect: Dialect | None = None,
+    engine: str | None = None,
+    cluster: Any = None,
+    workers: int | None = None,
+) -> tuple[Engine, Frame]:
+    """Open a table on an engine.
+
+    Args:
+        data: As of `open_backend`, or a Dask or Spark DataFrame.
+        dialect: As of `open_backend`.
+        engine: Who reads the rows, one of `ENGINES`; by default this process, or the cluster that a frame is on.
+        cluster: Where that engine runs, if it is elsewhere: an address, or a client or session of it.
+        workers: How many workers to start here, if none run elsewhere.
+
+    Raises:
+        InputError: As of `open_backend`, or the cluster does not answer or cannot run threea.
+        MissingExtra: The engine is not installed.
+        SettingError: As of `open_backend`, or the engine cannot read such a table.
+    """
+    backend, frame = _on_engine(data, dialect, engine, cluster, workers)
+    _check_columns(backend, dialect)
+    return backend, frame
+
+
+def _check_columns(backend: Engine, dialect: Dialect | None) -> None:
+    text = getattr(backend, "dialect", None) is not None
+    if said(dialect) and not text:
         raise SettingError(f"{said(dialect)}: these describe CSV files, and the data is no CSV file; leave them out")
     names = backend.layout.names
     if len(set(names)) != len(names):
         raise InputError(f"columns {repeated_names(names)} appear more than once; rename them")
     if len(names) < 2:
-        remedy = "; if commas do not separate its values, see --separator" if isinstance(backend, CsvBackend) else ""
+        remedy = "; if commas do not separate its values, see --separator" if text else ""
         raise InputError(f"the table has {len(names)} column; at least 2 are needed, a feature and a target{remedy}")
-    return backend, frame
+
+
+def _on_engine(
+    data: Any, dialect: Dialect | None, engine: str | None, cluster: Any, workers: int | None
+) -> tuple[Engine, Frame]:
+    """Open a table on the engine that is asked for, or that it is on already."""
+    path = isinstance(data, str | PathLike)
+    home = DISTRIBUTED.get(type(data).__module__.split(".")[0]) if type(data).__name__ == "DataFrame" else None
+    chosen = engine or home or ("files" if path else "memory")
+    if chosen not in ENGINES:
+        raise SettingError(f"engine ({chosen}) must be one of {', '.join(ENGINES)}")
+    if workers is not None and workers < 1:
+        raise SettingError(f"workers ({workers}) must be at least 1")
+    for name, value in (("cluster", cluster), ("workers", workers)):
+        if value is not None and chosen not in DISTRIBUTED.values():
+            raise SettingError(f"{name} ({value}) needs an engine on a cluster; add --engine dask or --engine spark")
+    fits = chosen == home if home else path or chosen == "memory"
+    if not fits:
+        kind = type(data).__name__
+        raise SettingError(f"engine ({chosen}) cannot read this {kind}; give it Parquet files, or leave engine out")
+    if chosen == "dask":
+        return _on_dask(data, cluster, workers)
+    if chosen == "spark":
+        return _on_spark(data, cluster, workers)
+    opened, frame = _opened(data, dialect)
+    if path and chosen == "memory":
+        return _read_whole(opened), frame
+    return opened, frame
+
+
+def _read_whole(backend: RowBackend) -> RowBackend:
+    """Return the same rows in memory, described as their file describes them."""
+    return MemoryBackend(backend.table(), backend.layout, getattr(backend, "dialect", None))
+
+
+def _parquet(data: str | PathLike[str], engine: str) -> ParquetBackend:
+    opened = _open_path(_readable(data), None)
+    if not isinstance(opened, ParquetBackend):
+        raise InputError(f"{data}: engine {engine} reads Parquet, which many can read at once; convert the file")
+    return opened
+
+
+def _on_dask(data: Any, cluster: Any, workers: int | None) -> tuple[Engine, Frame]:
+    from threea.backends import dask_engine
+
+    if isinstance(data, str | PathLike):
+        opened = _parquet(data, "dask")
+        client, close = dask_engine.connect(cluster, workers)
+        parts = opened.parts(len(client.scheduler_info(n_workers=-1)["workers"]))
+        hands = dask_engine.DaskWorkers(client, parts, opened.layout.names, close=close)
+        return ClusterBackend(hands, opened.layout, opened.unchanged), Frame()
+    described, frame = _open_pandas(data._meta)  # noqa: SLF001  # Dask's own name for it, and stable
+    client, close = dask_engine.connect(cluster, workers)
+    hands = dask_engine.DaskWorkers(client, data.to_delayed(), described.layout.names, _pandas_rows, close)
+    return ClusterBackend(hands, described.layout), frame
+
+
+def _pandas_rows(frame: Any) -> pa.Table:
+    """Return a partition of a Dask DataFrame as Arrow rows."""
+    return _open_pandas(frame)[0].table()
+
+
+def _on_spark(data: Any, cluster: Any, workers: int | None) -> tuple[Engine, Frame]:
+    from threea.backends import spark_engine
+
+    if isinstance(data, str | PathLike):
+        opened = _parquet(data, "spark")
+        spark = spark_engine.session(cluster, workers)
+        parts = opened.parts(spark.sparkContext.defaultParallelism)
+        hands = spark_engine.SparkWorkers(spark, opened.layout.names, parts)
+        return ClusterBackend(hands, opened.layout, opened.unchanged), Frame()
+    layout = declared(spark_engine.layout_of(data))
+    hands = spark_engine.SparkWorkers(data.sparkSession, layout.names, frame=data)
+    return ClusterBackend(hands, layout), Frame()
 
 
 def _opened(data: Any, dialect: Dialect | None) -> tuple[RowBackend, Frame]:

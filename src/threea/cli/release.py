@@ -11,6 +11,7 @@ import typer
 from threea.cli import terminal
 from threea.cli.schema import DateFormat, Decimal, Encoding, Separator
 from threea.errors import SettingError, outcome, stated
+from threea.passes import telling
 
 if TYPE_CHECKING:
     from threea.framework import Recipe
@@ -100,6 +101,13 @@ def release(
         bool,
         typer.Option("--spreadsheet-safe", help="Of CSV: an apostrophe before text that a spreadsheet might run."),
     ] = False,
+    engine: Annotated[
+        str | None, typer.Option(help="Who reads the rows: memory, files, dask or spark; by default files.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Of dask or spark; by default workers on this machine.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="How many of those; by default one per processor.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the receipt; spend nothing and write nothing.")
     ] = False,
@@ -138,6 +146,9 @@ def release(
         unit=unit,
         max_rows_per_unit=max_rows_per_unit,
         accept_unproven=accept_unproven,
+        engine=engine,
+        cluster=cluster,
+        workers=workers,
     )
 
 
@@ -158,11 +169,11 @@ def make(
     check_format(form, spreadsheet_safe=spreadsheet_safe)
     if dry_run:
         check_folder(out)
-        with terminal.progress("Opening the table"):
+        with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
             terminal.say(str(rehearse(data, **options)))
         return
     with claim(out, form, ledger=options.get("ledger")) as place:
-        with terminal.progress("Opening the table"):
+        with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
             prepared = prepare(data, **options)
         check_room(place, len(prepared.table.layout), prepared.rows if isinstance(prepared.rows, int) else None)
         with outcome(lambda: stated(charged=prepared.table.charged, written=place.published)):
@@ -173,7 +184,7 @@ def make(
 def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> None:
     from threea import publish
 
-    with terminal.progress("Making the release") as advance:
+    with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
         release = replace(prepared.run(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         files = publish.write(release, place, advance, check=prepared.table.check_ledger)

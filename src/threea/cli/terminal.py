@@ -65,6 +65,13 @@ def stages(advance: Any) -> Callable[[str, int, int], None] | None:
     return lambda stage, done, of: advance(done, description=f"Making the release: {stage}", total=of)
 
 
+def parts(advance: Any) -> Callable[[int, int | None], None] | None:
+    """Return what shows how far a pass over the rows is on a progress line."""
+    if advance is None:
+        return None
+    return lambda done, of: advance(None, parts=f"part {done:,}" + (f" of {of:,}" if of else ""))
+
+
 @contextmanager
 def interrupts() -> Iterator[list[bool]]:
     """Note interrupts, whatever the code that they fall into makes of them; nothing is said of what they break."""
@@ -96,7 +103,7 @@ def progress(what: str, total: int | None = None) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=total)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[parts]}"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total, parts="")
         yield lambda done, **more: progress.update(task, completed=done, **more)

