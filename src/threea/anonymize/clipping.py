@@ -25,12 +25,8 @@ from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Mo
 from threea.anonymize.query import Norm as Norm
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
-<<<<<<< HEAD
-from threea.table.cells import Bins, Categories, Merged
-from threea.table.row_vectors import VectorColumn
-=======
 from threea.table.cells import Bins, Categories, Digits, Merged
->>>>>>> numbers
+from threea.table.row_vectors import VectorColumn
 from threea.table.schema import Column, Kind
 
 BITS = 30
@@ -55,13 +51,9 @@ QUERIES = frozenset(
     }
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
-<<<<<<< HEAD
-_PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores, Projection, VectorColumn}
+_PARTS = QUERIES | {Categories, Bins, Digits, Merged, Column, Frame, Scores, Projection, VectorColumn}
 _FUNCTIONS = frozenset({Features, NetworkGradient})
 """Queries that hold a function of rows."""
-=======
-_PARTS = QUERIES | {Categories, Bins, Digits, Merged, Column, Frame, Scores, Projection}
->>>>>>> numbers
 _PLAIN = frozenset({int, float, bool, str, NoneType, Kind, Moment, np.float64, np.int64, np.ndarray})
 
 
