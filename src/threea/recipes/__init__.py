@@ -120,6 +120,7 @@ __all__ = [
     "Auto",
     "ClustMix",
     "ClustMixPublished",
+    "DPGan",
     "DPMerf",
     "DPMix",
     "DPMixPublished",
