@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize import chunk_sum, door, open_table
-from threea.anonymize.clipping import Norm, step_of
+from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.events import Gaussian, Pure
@@ -146,7 +146,7 @@ def test_the_bound_of_a_lookup_is_imposed_whatever_shortens_it(monkeypatch: pyte
         monkeypatch.setattr(f"threea.anonymize.{home}.shortened", lambda vectors, *_: np.rint(vectors * 1e6))
     asked = [(query, Norm.L2) for query in (VECTORS, PRODUCTS, CLUSTERS, MOMENTS)] + [(MOMENTS, Norm.L1)]
     for query, norm in asked:
-        step = step_of(norm.bound(query))
+        step = grid_step(query, norm)
         pass_over = chunk_sum.ChunkSum(query, SCHEMA, step, norm)
         for batch in corners(20).to_batches(max_chunksize=1):
             added = pass_over(batch)[:-1].astype(float)
@@ -225,7 +225,7 @@ def test_all_tables_of_a_small_domain(name: str) -> None:
     """The sum over every table of up to 3 rows is that of its rows, and no row adds more than is paid for."""
     query = QUERIES[name]
     for norm in (Norm.L2, Norm.L1) if math.isfinite(query.l1) else (Norm.L2,):
-        step, order = step_of(norm.bound(query)), 1 if norm is Norm.L1 else 2
+        step, order = grid_step(query, norm), 1 if norm is Norm.L1 else 2
         function = chunk_sum.ChunkSum(query, DOMAIN, step, norm)
         alone = {row: function(batch([row])) for row in VALUES}
         exact = {row: sums[:-1].astype(float) for row, sums in alone.items()}
