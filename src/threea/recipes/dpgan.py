@@ -31,6 +31,4 @@ class DPGan(Recipe):
     @property
     def approximate(self) -> PrivateGan:
         """L1: all steps."""
-        return PrivateGan(
-            epochs=self.epochs, rate=self.rate, width=self.width, generator_steps=self.generator_steps
-        )
+        return PrivateGan(epochs=self.epochs, rate=self.rate, width=self.width, generator_steps=self.generator_steps)
