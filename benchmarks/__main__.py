@@ -15,6 +15,8 @@ NAMES = (
     "evaluate",
     "anonymeter",
     "kip",
+    "networks",
+    "gallery",
     "published_leaks",
     "mcgen_leaks",
     "regression",

@@ -65,7 +65,7 @@ class EmbeddingGenerator:
     iterations: int
     batch: int
     width: int
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
 
     def __post_init__(self) -> None:
         for name, most in (("features", 16_384), ("iterations", 100_000), ("batch", 65_536), ("width", 4096)):
@@ -118,7 +118,7 @@ class EmbeddingGenerator:
         seen, width = np.flatnonzero(labels.ratio), vectors.width
         each = max(self.batch // (2 * len(seen)), 2)
         classes, choices = np.eye(labels.classes)[seen], members(vectors.groups)
-        coordinates, frequencies, kinds = roomy(width, 32), roomy(waves.radians.shape[1], 64), roomy(len(seen), 4)
+        coordinates, frequencies, kinds = roomy(width, 32), roomy(waves.radians.shape[1], 64), len(seen)
         fixed = (
             padded(waves.radians, coordinates, frequencies),
             padded(waves.means[:, seen], 2, kinds, frequencies),

@@ -41,9 +41,9 @@ class DPMerf(Recipe):
     name: ClassVar[str] = "dpmerf"
     summary: ClassVar[str] = "a generator network fitted to a noisy mean embedding of each class"
     features: int = 1000
-    length_scale: float = 0.5
-    iterations: int = 2000
-    batch: int = 500
+    length_scale: float = 0.4
+    iterations: int = 1200
+    batch: int = 400
     width: int = 256
 
     def __post_init__(self) -> None:

@@ -42,9 +42,9 @@ class LaplaceGAN(Recipe):
 
     name: ClassVar[str] = "laplacegan"
     summary: ClassVar[str] = "a generator network trained against a discriminator behind Laplace noise"
-    form: str = "gradient"
+    form: str = "input"
     iterations: int = 0
-    width: int = 16
+    width: int = 64
 
     def __post_init__(self) -> None:
         if self.form not in _FORMS:
