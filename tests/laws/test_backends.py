@@ -29,9 +29,9 @@ from threea.anonymize.clipping import BITS, SHRINK, Norm, clipped_sum, step_of
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
+from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.open_table import _fingerprint, open_table
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors

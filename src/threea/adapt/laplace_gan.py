@@ -44,6 +44,8 @@ _NUMBERS = 1 << 18
 """Numbers in an answer of noisy rows, at most: Laplace noise is drawn exactly, one by one. Chosen."""
 _MIXED = 32
 """Generated rows that stand for those of a slot, at most. Chosen."""
+ROWS = _BATCH * _MIXED
+"""Generated in a step, at most."""
 _RADIUS = 0.5
 """Rows are shortened to this share of the longest row there can be. Chosen."""
 _TEMPERATURE = 0.5

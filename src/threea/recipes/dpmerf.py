@@ -54,6 +54,11 @@ class DPMerf(Recipe):
         """JAX to train with; drawing rows needs none."""
         return {"jax": "nets", "optax": "nets"}
 
+    def training(self, size: int) -> float:
+        """Return the multiplications of all steps, for rows of so many numbers; a cosine counts as a thousand."""
+        row = self.width * (self.width + size) + self.features * (size + 1000)
+        return float(self.iterations * self.batch * row)
+
     @property
     def approximate(self) -> EmbeddingGenerator:
         """L1: all steps."""

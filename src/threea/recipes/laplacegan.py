@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from threea.adapt.laplace_gan import NoisyGradients, NoisyInputs
+from threea.adapt.laplace_gan import ROWS, NoisyGradients, NoisyInputs
 from threea.errors import SettingError
 from threea.framework import Recipe
 
@@ -55,6 +55,10 @@ class LaplaceGAN(Recipe):
     def needs(self) -> dict[str, str]:
         """JAX to train with; drawing rows needs none."""
         return {"jax": "nets", "optax": "nets"}
+
+    def training(self, size: int) -> float:
+        """Return the multiplications of all steps, for rows of so many numbers, without those at private rows."""
+        return float(self.approximate.iterations * 3 * ROWS * (128 * (128 + size) + self.width * size))
 
     @property
     def approximate(self) -> NoisyInputs | NoisyGradients:
