@@ -7,7 +7,8 @@ from threea.recipes import RECIPES
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "dpmix": {"points": 5},
-    "dpmerf": {"features": 4, "iterations": 2, "batch": 8, "width": 4},
+    "dpmerf": {"features": 4, "iterations": 2, "batch": 4, "width": 4},
+    "laplacegan": {"iterations": 2, "width": 2},
     "dpgan": {"epochs": 1.0, "rate": 0.5, "width": 3},
     "mst": {"bins": 8, "iterations": 10},
     "aim": {"bins": 8, "iterations": 10},
