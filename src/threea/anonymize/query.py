@@ -275,13 +275,18 @@ class Features(Dense):
     @property
     def origin(self) -> str:
         """Where the function comes from: its module and name."""
-        function = getattr(self.function, "func", self.function)
-        name = getattr(function, "__qualname__", type(function).__qualname__)
-        return f"{getattr(function, '__module__', type(function).__module__)}.{name}"
+        return origin_of(self.function)
 
     def contributions(self, rows: Rows) -> NDArray[np.float64]:
         """Apply the function."""
         return np.asarray(self.function(rows.values), dtype=np.float64).reshape(rows.count, self.size)
+
+
+def origin_of(function: Callable[..., Any]) -> str:
+    """Return where a function comes from: its module and name."""
+    function = getattr(function, "func", function)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', type(function).__module__)}.{name}"
 
 
 @dataclass(frozen=True, slots=True)
