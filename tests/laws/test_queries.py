@@ -24,7 +24,7 @@ from threea.anonymize.clipping import Norm, clipped_sum, step_of
 from threea.anonymize.events import Gaussian, Pure, Sampled
 from threea.anonymize.lookup_sums import LookupSum
 from threea.anonymize.noise import SMOOTHING, SecureNoise
-from threea.anonymize.query import Grouped, Marginal, Query, Rows, Stack
+from threea.anonymize.query import Features, Grouped, Marginal, Query, Rows, Stack
 from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.backends.memory import MemoryBackend
 from threea.budget import Adjacency, choice_range
