@@ -42,41 +42,36 @@ class Generated:
     """Rows that the generator made: public, as it is.
 
     Args:
-        vectors: One a row.
-        classes: The class of each.
-        means: For each class, the mean vector of many more of them.
-        variances: Of each number of a vector, within a class.
+        inputs: Those that are voted on, as differences from their class's mean, over standard deviations.
+        classes: The class of each of them.
+        means: For each class, the mean vector of many more.
+        deviations: Standard deviation of each number of a vector within a class.
     """
 
-    vectors: Floats
+    inputs: Floats
     classes: Whole
     means: Floats
-    variances: Floats
+    deviations: Floats
 
     @classmethod
-    def of(cls, vectors: Floats, classes: Whole, voted: int) -> Generated:
-        """Keep the first few of each class to vote on; read off means and variances of all.
-
-        A choice's indicators have a singular covariance: over differences of distributions its inverse is that of the
-        shares, so that distances are Pearson's.
+    def of(cls, vectors: Floats, classes: Whole, count: int, voted: int) -> Generated:
+        """Read means and deviations off generated rows, and keep the first few of each class to vote on.
 
         Args:
             vectors: One a row.
             classes: The class of each.
-            voted: How many to vote on.
+            count: How many classes there may be.
+            voted: About how many rows to vote on.
         """
         codes = np.unique(classes)
-        means = np.zeros((int(codes.max()) + 1, vectors.shape[1]))
+        means = np.zeros((count, vectors.shape[1]))
         for code in codes:
             means[code] = vectors[classes == code].mean(axis=0)
+        apart = vectors - means[classes]
+        deviations = np.sqrt(np.maximum((apart**2).mean(axis=0), _RARE))
         each = max(voted // len(codes), 1)
         kept = np.concatenate([np.flatnonzero(classes == code)[:each] for code in codes])
-        variances = ((vectors - means[classes]) ** 2).mean(axis=0)
-        return cls(vectors[kept], classes[kept], means, np.maximum(variances, _RARE))
-
-    def whitened(self, code: int) -> Floats:
-        """Return the class's inputs as differences from its mean, over standard deviations."""
-        return np.asarray((self.vectors[self.classes == code] - self.means[code]) / np.sqrt(self.variances))
+        return cls(apart[kept] / deviations, classes[kept], means, deviations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +86,16 @@ class Teacher:
 
     def __call__(self, sums: Floats) -> Whole:
         """Vote 1 for real or 0 for generated on each input, by a part's sums: a row of them for each class."""
-        ballot = np.zeros(len(self.generated.classes), np.int64)
-        for code in np.unique(self.generated.classes):
-            count = sums[code, 0]
+        generated = self.generated
+        by_class = sums.reshape(generated.means.shape[0], -1)
+        ballot = np.zeros(len(generated.classes), np.int64)
+        for code in np.unique(generated.classes):
+            count, total = by_class[code, 0], by_class[code, 1:]
             if count < 0.5:
                 continue
-            apart = (sums[code, 1:] / count - self.generated.means[code]) / np.sqrt(self.generated.variances)
-            scores = self.generated.whitened(code) @ apart
-            ballot[self.generated.classes == code] = scores > np.median(scores)
+            own = generated.classes == code
+            scores = generated.inputs[own] @ ((total / count - generated.means[code]) / generated.deviations)
+            ballot[own] = scores > np.median(scores)
         return ballot
 
 
@@ -125,8 +122,9 @@ def student(answer: Answer, generated: Generated, sizes: Floats, teachers: int) 
         # Some parts have no row of a rare class; the others have at least one.
         voting = teachers * -math.expm1(-rows)
         rows = rows * teachers / voting
-        own = generated.whitened(code)
-        shares = (votes[generated.classes == code] - votes[generated.classes == code].mean()) / voting
+        mine = generated.classes == code
+        own = generated.inputs[mine]
+        shares = (votes[mine] - votes[mine].mean()) / voting
         noise = (stddev / voting) ** 2
         width = float((own**2).sum(axis=1).mean())
         signal = max(float(shares.var()) - noise, 1e-3 * noise) / max(width, 1e-9)
@@ -134,5 +132,5 @@ def student(answer: Answer, generated: Generated, sizes: Floats, teachers: int) 
         slopes = np.linalg.solve(own.T @ own + ridge * np.eye(own.shape[1]), own.T @ shares)
         # The normal density at 0 is the slope of a probit; the scores' own deviation is its unit.
         scale = math.sqrt(2 * math.pi) * math.sqrt(width / rows)
-        weights[code] = scale * slopes / np.sqrt(generated.variances)
+        weights[code] = scale * slopes / generated.deviations
     return weights

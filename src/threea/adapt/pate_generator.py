@@ -129,9 +129,7 @@ class Generator:
         overall = proportions(np.maximum(model.sizes, 0.0))
         columns = {feature.cells.column: (feature, overall @ feature.given) for feature in model.features}
         vectors = RowVectors(tuple(_vector(schema, *found) for found in columns.values()))
-        shares = [
-            _shares(part, *columns[part.column.name]) for part in vectors.columns
-        ]
+        shares = [_shares(part, *columns[part.column.name]) for part in vectors.columns]
         expected = np.concatenate(shares) if shares else np.zeros(0)
         choice = vectors.groups >= 0
         outputs = np.where(choice, np.log(np.maximum(expected, _LEAST)), 0.0)
@@ -164,7 +162,7 @@ class Generator:
         outputs = self.outputs[classes]
         outputs[:, self.vectors.groups < 0] += _SPREAD * rng.standard_normal((len(classes), self.places))
         chunk = self.vectors.decode(activated(outputs, members(self.vectors.groups)), rng)
-        return Generated.of(self.vectors.encode(chunk), classes, inputs)
+        return Generated.of(self.vectors.encode(chunk), classes, self.labels.classes, inputs)
 
     def answering(self, weights: Floats) -> Generator:
         """Make the most of the student's log-odds, less the divergence from what was generated before.
@@ -221,7 +219,5 @@ def _sums(generator: Generator) -> Features | Grouped:
     vectors = generator.vectors
     # A vector has a 1, places from -1 to 1, and one indicator of each choice.
     longest = math.sqrt(1 + sum(part.numeric + (part.choices > 0) for part in vectors.columns))
-    counted = Features(
-        function=CountedVector(vectors), columns=vectors.names, shape=(1 + vectors.width,), l2=longest
-    )
+    counted = Features(function=CountedVector(vectors), columns=vectors.names, shape=(1 + vectors.width,), l2=longest)
     return Grouped(generator.labels.label, counted) if generator.labels.label else counted
