@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from threea.framework import Recipe
+    from threea.published.adsgan import ADSGAN
     from threea.published.clustmix import ClustMixPublished
     from threea.published.dpmix import DPMixPublished
+    from threea.published.laplacegan import LaplaceGANPublished
     from threea.published.mcgen import MCGenPublished
+    from threea.published.pategan import PATEGANPublished
     from threea.published.rongauss import RonGaussPublished
     from threea.recipes.aim import AIM
     from threea.recipes.auto import Auto
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from threea.recipes.mcgen import MCGen
     from threea.recipes.mst import MST
     from threea.recipes.noifs import NOIFS
+    from threea.recipes.pategan import PATEGAN
     from threea.recipes.privbayes import PrivBayes
     from threea.recipes.rongauss import RonGauss
 
@@ -46,6 +50,9 @@ _HOMES = {
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
     "mcgen-published": ("threea.published.mcgen", "MCGenPublished"),
     "rongauss-published": ("threea.published.rongauss", "RonGaussPublished"),
+    "laplacegan-published": ("threea.published.laplacegan", "LaplaceGANPublished"),
+    "pategan-published": ("threea.published.pategan", "PATEGANPublished"),
+    "adsgan": ("threea.published.adsgan", "ADSGAN"),
 }
 """Module and class of each recipe."""
 
@@ -66,6 +73,9 @@ SUMMARIES: Mapping[str, str] = {
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
     "mcgen-published": "mcgen as in its paper, or with the noise of its code, without a proof",
+    "laplacegan-published": "a GAN with Laplace noise inside its discriminator, after its paper, which protects nobody",
+    "pategan-published": "pategan as in its paper, without a proof",
+    "adsgan": "a GAN that keeps away from the rows it imitates; no differential privacy",
     "rongauss-published": "a noisy Gaussian per class on a random subspace, after its paper, without a proof",
 }
 """What each recipe does, in a line."""
@@ -107,10 +117,12 @@ DEFAULT = "auto"
 """What `threea release` runs when no recipe is named."""
 
 __all__ = [
+    "ADSGAN",
     "AIM",
     "DEFAULT",
     "MST",
     "NOIFS",
+    "PATEGAN",
     "RECIPES",
     "SUMMARIES",
     "Auto",
@@ -121,8 +133,10 @@ __all__ = [
     "Gaussians",
     "Independent",
     "LabelTree",
+    "LaplaceGANPublished",
     "MCGen",
     "MCGenPublished",
+    "PATEGANPublished",
     "PrivBayes",
     "RonGauss",
     "RonGaussPublished",

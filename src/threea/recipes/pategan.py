@@ -24,9 +24,9 @@ class PATEGAN(Recipe):
     name: ClassVar[str] = "pategan"
     summary: ClassVar[str] = "teachers on disjoint parts vote on generated rows; a student and a generator learn of it"
     teachers: int = 1000
-    rows_per_teacher: int = 20
+    rows_per_teacher: int = 2
     rounds: int = 2
-    inputs: int = 1000
+    inputs: int = 500
 
     def __post_init__(self) -> None:
         _ = self.adapt
