@@ -169,24 +169,25 @@ def _compiled(
         updates, moments = optimizer.update(gradient, state[f"{name} moments"])
         return {**state, name: optax.apply_updates(state[name], updates), f"{name} moments": moments}
 
+    def teach(state: Any, key: Any, parts: Any) -> Any:
+        fake = made(state["generator"], key, parts.shape[0] * parts.shape[1]).reshape(parts.shape)
+        return moved(state, "teachers", jax.grad(taught)(state["teachers"], parts, fake)), None
+
+    def vote(state: Any, key: Any) -> Any:
+        first, second = jax.random.split(key)
+        inputs = made(state["generator"], first, batch)
+        ((weights, biases),) = state["teachers"]
+        real = (inputs @ weights.T + biases > 0).sum(axis=1)
+        noise = jax.random.laplace(second, (2, batch)) / votes_noise
+        said = (real + noise[0] > len(weights) - real + noise[1]).astype(xp.float32)
+        return moved(state, "student", jax.grad(learned)(state["student"], inputs, said)), real
+
     def iteration(state: Any, parts: Any) -> Any:
-        key, *keys = jax.random.split(state["key"], 2 + teacher_steps + student_steps)
-        count, size, width = parts.shape
-        for own in keys[:teacher_steps]:
-            fake = made(state["generator"], own, count * size).reshape(count, size, width)
-            state = moved(state, "teachers", jax.grad(taught)(state["teachers"], parts, fake))
-        votes = []
-        for own in keys[teacher_steps:-1]:
-            first, second = jax.random.split(own)
-            inputs = made(state["generator"], first, batch)
-            ((weights, biases),) = state["teachers"]
-            real = (inputs @ weights.T + biases > 0).sum(axis=1)
-            noise = jax.random.laplace(second, (2, batch)) / votes_noise
-            said = (real + noise[0] > count - real + noise[1]).astype(xp.float32)
-            state = moved(state, "student", jax.grad(learned)(state["student"], inputs, said))
-            votes.append(real)
-        state = moved(state, "generator", jax.grad(fooled)(state["generator"], state["student"], keys[-1]))
-        return {**state, "key": key}, xp.stack(votes)
+        key, first, second, third = jax.random.split(state["key"], 4)
+        state, _ = jax.lax.scan(lambda held, own: teach(held, own, parts), state, jax.random.split(first, teacher_steps))
+        state, votes = jax.lax.scan(vote, state, jax.random.split(second, student_steps))
+        state = moved(state, "generator", jax.grad(fooled)(state["generator"], state["student"], third))
+        return {**state, "key": key}, votes
 
     return jax.jit(iteration)
 
