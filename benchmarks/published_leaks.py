@@ -5,7 +5,7 @@ left, half a hair to the right. One further row at 0.4 or at 0.6 makes the clust
 whole middle group follows it. The claim reckons with one row that changes sides, not with many.
 
 With `python -m benchmarks.published_leaks chart` the chart is drawn again from the file. MC-GEN is attacked in
-`mcgen_leaks`, which has its own part of the same file.
+`mcgen_leaks`, networks in `network_leaks`; both have their own part of the same file.
 """
 
 import dataclasses
@@ -90,11 +90,13 @@ class Attack:
         tables: The two.
         statistic: Of the released amounts: their mean, how far they are apart, or how lopsided they are; the latter are
             the mean square and the mean cube of how far amounts are from 0.5.
+        rows: How many rows are released; as many as the recipe makes unasked if None.
     """
 
     recipe: Recipe
     tables: tuple[pa.Table, pa.Table]
     statistic: Literal["mean", "spread", "lopsided"] = "mean"
+    rows: int | None = None
 
     def seen(self, amounts: np.ndarray) -> float:
         """Return the statistic."""
@@ -127,7 +129,7 @@ class Job:
         noise: Noise = SecureNoise() if self.noise is None else self.noise(2 * number + self.side)
         spending, key = Spending(BUDGET, ledger, name), secrets.token_bytes(32)
         table = AuditedTable(replace(opened, spending=spending, noise=noise, key=key, cache=Cache()), sides, tape)
-        release = self.attack.recipe.run(table, seed=2 * number + self.side)
+        release = self.attack.recipe.run(table, rows=self.attack.rows, seed=2 * number + self.side)
         return self.attack.seen(release.table["amount"].to_numpy()), tape.ratio, float(tape.gaussian)
 
 
@@ -250,8 +252,8 @@ def main() -> None:
         results: dict[str, Any] = {
             mode: measured(mode, jobs(mode, SIGMA_MAX["benchmark"], TRIALS[mode])) for mode in MODES
         }
-        kept = json.loads((RESULTS / "published-leaks.json").read_text())["results"].get("mcgen", {})
-        results |= {"default": with_default_settings(), "mcgen": kept}
+        kept = json.loads((RESULTS / "published-leaks.json").read_text())["results"]
+        results |= {"default": with_default_settings(), **{part: kept.get(part, {}) for part in ("mcgen", "networks")}}
         record("published-leaks", settings, {"settings": settings, **results})
     results = json.loads((RESULTS / "published-leaks.json").read_text())["results"]
     draw(

@@ -316,11 +316,11 @@ def test_a_function_that_fails_while_handling_a_failure_tells_nothing():
 
 @pytest.mark.parametrize("kind", [ValueError, InputError])
 def test_a_failing_teacher_tells_nothing(kind):
-    def teacher(chunk):
-        raise kind(f"cannot learn from {chunk['cost'][0]} and {CANARY}")
+    def teacher(sums):
+        raise kind(f"cannot learn from {sums} and {CANARY}")
 
     with pytest.raises(RowFunctionError) as caught:
-        opened().vote(teacher, {"cost": np.zeros(2)}, classes=2, parts=3, charge=plan()["Gaussian"])
+        opened().vote(Count(), teacher, inputs=2, classes=2, parts=3, charge=plan()["Gaussian"])
     check_tells_nothing(caught.value)
 
 
@@ -369,7 +369,7 @@ ASK = {
     Sampled: lambda table, charge: table.sampled(0.5).measure(Count(), charge),
     "select": lambda table, charge: table.select(QualityScores((MARGINAL,), ((0.0,) * MARGINAL.size,)), charge),
     "vote": lambda table, charge: table.vote(
-        lambda chunk: lambda inputs: np.zeros(1), {"cost": np.zeros(1)}, classes=2, parts=2, charge=charge
+        Count(), lambda sums: np.zeros(1), inputs=1, classes=2, parts=2, charge=charge
     ),
 }
 PAYS = {"select": Pure, "vote": Gaussian}
@@ -772,18 +772,24 @@ def test_gaps_need_as_many_expectations_as_cells():
         QualityScores((MARGINAL,), ((1.0,),))
 
 
-@pytest.mark.parametrize("unit", [None, "person"])
-def test_votes_come_from_disjoint_parts(unit):
+@pytest.mark.parametrize(("unit", "only_sums"), [(None, False), ("person", False), (None, True)])
+def test_votes_come_from_disjoint_parts(unit, only_sums):
     data = rows().set_column(1, "cost", pa.array(np.arange(ROWS, dtype=np.float64)))
+    which_row = Features(
+        function=lambda chunk: np.equal.outer(chunk["cost"], np.arange(ROWS)) * 1.0,
+        columns=("cost",),
+        shape=(ROWS,),
+        l2=1.0,
+        nonnegative=True,
+    )
     lessons = []
 
-    def teacher(chunk):
-        lessons.append(chunk["cost"])
-        return lambda inputs: inputs["cost"].astype(int) + len(lessons)
+    def teacher(sums):
+        lessons.append(np.flatnonzero(sums))
+        return np.array([-100, 0, 100]) + len(lessons)
 
-    table = opened(data, unit=unit, max_rows_per_unit=2 if unit else 1)
-    inputs = {"cost": np.array([-100.0, 0.0, 100.0])}
-    answer = table.vote(teacher, inputs, classes=3, parts=5, charge=plan()["Gaussian"])
+    table = opened(OnlySums(data) if only_sums else data, unit=unit, max_rows_per_unit=2 if unit else 1)
+    answer = table.vote(which_row, teacher, inputs=3, classes=3, parts=5, charge=plan()["Gaussian"])
     assert len(lessons) == 5
     assert sorted(np.concatenate(lessons)) == list(range(ROWS))
     assert min(len(fill) for fill in lessons) > ROWS / 5 / 2
@@ -792,6 +798,23 @@ def test_votes_come_from_disjoint_parts(unit):
         assert sum(len(part) for part in persons) == len(set.union(*persons))
     # Votes beyond the classes go to the nearest; teacher n votes for n on the second input.
     assert answer.value.tolist() == [[5, 0, 0], [0, 1, 4], [0, 0, 5]]
+    assert any("teacher" in name for name in table.foreign)
+
+
+@pytest.mark.parametrize(
+    ("query", "settings", "message"),
+    [
+        (Stack((Count(),)), {}, "sum over rows"),
+        (Count(), {"inputs": 0}, "at least 1"),
+        (Count(), {"parts": 0}, "at least 1"),
+    ],
+)
+def test_a_vote_that_cannot_be_is_refused_unpaid(query, settings, message):
+    with Ledger() as ledger:
+        asked = {"inputs": 1, "classes": 2, "parts": 2, "charge": plan()["Gaussian"], **settings}
+        with pytest.raises(SettingError, match=message):
+            opened(ledger=ledger).vote(query, lambda sums: np.zeros(1), **asked)
+        assert not ledger.releases()
 
 
 # Every setting that matters matters.
@@ -978,10 +1001,8 @@ def test_an_engine_that_only_sums_answers_what_needs_sums_only():
     assert opened(engine).sampled(0.5).measure(Count(), sample()["step"]).value == ROWS
 
 
-@pytest.mark.parametrize("act", [PartitionSelection, "vote"], ids=["values", "vote"])
-def test_what_needs_rows_is_refused_by_an_engine_that_only_sums(act):
-    kind = PAYS.get(act, act)
+def test_what_needs_rows_is_refused_by_an_engine_that_only_sums():
     with pytest.raises(SettingError, match="only sums"):
-        ASK[act](opened(OnlySums(rows())), plan(kind)[kind.__name__])
+        ASK[PartitionSelection](opened(OnlySums(rows())), plan(PartitionSelection)["PartitionSelection"])
     with pytest.raises(SettingError, match="only sums"):
         opened(OnlySums(rows()), unit="person", max_rows_per_unit=2)

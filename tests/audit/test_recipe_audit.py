@@ -336,10 +336,9 @@ GAPS = QualityScores((Marginal((GROUP,)), Marginal((SCHEMA["label"].cells(4),)))
 WEIGHTED = dataclasses.replace(GAPS, weights=(2, 3), penalties=(0.0, 6.5))
 
 
-def first_class(chunk):
-    """Return a teacher that votes for class 1 if it saw the rare category, else for class 0."""
-    seen = int((chunk["group"] == 3).any())
-    return lambda inputs: np.full(len(inputs["group"]), seen)
+def first_class(sums):
+    """Vote for class 1 if the rare category is in the part, else for class 0."""
+    return np.full(3, int(sums[3] > 0))
 
 
 @dataclass
@@ -361,7 +360,10 @@ ASKED = {
     "select": (Pure(2.0), lambda table, charge: table.select(GAPS, charge)),
     "select, priced in GDP": (Gaussian(0.5), lambda table, charge: table.select(GAPS, charge)),
     "select, weighted": (Gaussian(0.4), lambda table, charge: table.select(WEIGHTED, charge)),
-    "vote": (Gaussian(1.0), lambda table, charge: table.vote(first_class, {"group": np.zeros(3)}, 2, 2, charge)),
+    "vote": (
+        Gaussian(1.0),
+        lambda table, charge: table.vote(Marginal((GROUP,)), first_class, inputs=3, classes=2, parts=2, charge=charge),
+    ),
 }
 
 

@@ -24,7 +24,7 @@ from threea.anonymize.clipping import Norm, clipped_sum, grid_step
 from threea.anonymize.events import Gaussian, Pure, Sampled
 from threea.anonymize.lookup_sums import LookupSum
 from threea.anonymize.noise import SMOOTHING, SecureNoise
-from threea.anonymize.query import Grouped, Marginal, Query, Rows, Stack
+from threea.anonymize.query import Features, Grouped, Marginal, Query, Rows, Stack
 from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.backends.memory import MemoryBackend
 from threea.budget import Adjacency, choice_range
@@ -339,20 +339,20 @@ def test_a_choice_priced_as_gaussian_has_losses_within_its_range(data, multiplie
 @LAW
 @given(data=st.data(), multiplier=st.floats(1e-2, 1e2), max_rows=st.sampled_from([None, 1, 3]), adjacency=ADJACENCIES)
 def test_votes_move_by_at_most_what_the_event_says(data, multiplier, max_rows, adjacency):
-    """The worst teacher: its ballot on every input hangs on every bit of its rows, though not on their order."""
-    inputs = {"number": np.arange(data.draw(st.integers(1, 4)), dtype=np.float64)}
+    """The worst teacher: its ballot on every input hangs on every bit of its part's sums."""
+    inputs = data.draw(st.integers(1, 4))
+    query = data.draw(QUERIES[data.draw(st.sampled_from([Marginal, Features, Grouped]))])
 
-    def teacher(chunk):
-        order = np.lexsort((chunk["ward"], chunk["number"]))
-        sign = zlib.crc32(chunk["number"][order].tobytes() + chunk["ward"][order].tobytes())
-        return lambda public: (public["number"].astype(np.int64) + sign) % 3
+    def teacher(sums):
+        return (np.arange(inputs) + zlib.crc32(sums.tobytes())) % 3
 
     pair = data.draw((neighbours if max_rows is None else neighbours_by_person)(adjacency))
 
     def voted(rows):
         def act(noise):
             table = private(rows, adjacency=adjacency, max_rows=max_rows, noise=noise)
-            table.vote(teacher, inputs, classes=3, parts=4, charge=charge(Gaussian(multiplier), adjacency))
+            paid = charge(Gaussian(multiplier), adjacency)
+            table.vote(query, teacher, inputs=inputs, classes=3, parts=4, charge=paid)
 
         return asked_of_opendp("make_gaussian", act)
 

@@ -135,6 +135,17 @@ def clipped_sum(query: Query, rows: Rows, *, step: float, norm: Norm) -> NDArray
     return _sum_by_group(query, rows, np.zeros(rows.count, np.int64), 1, step, norm)
 
 
+def parted_sum(
+    query: OneHot | Dense | Grouped, rows: Rows, part: NDArray[np.int64], parts: int, *, step: float, norm: Norm
+) -> NDArray[np.int64]:
+    """Return the same sum over each part of the chunk's rows apart, one after another."""
+    if isinstance(query, Grouped):
+        group = rows.index(query.by).astype(np.int64)
+        within = np.where(group >= 0, part * query.by.size + group, -1)
+        return _sum_by_group(query.query, rows, within, parts * query.by.size, step, norm)
+    return _sum_by_group(query, rows, part, parts, step, norm)
+
+
 def _sum_by_group(
     query: OneHot | Dense,
     rows: Rows,

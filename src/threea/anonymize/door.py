@@ -24,8 +24,9 @@ from threea.anonymize.interior import Interior, Teacher
 from threea.anonymize.ledger_chain import LedgerHead
 from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.noisy_sum import noisy_sum, rounded_up, scale_of
+from threea.anonymize.part_sums import Parted
 from threea.anonymize.plan import Charge, Plan
-from threea.anonymize.query import Answer, Features, Query, Stack
+from threea.anonymize.query import Answer, Features, Query, Stack, origin_of
 from threea.anonymize.sampled import SampledTable
 from threea.anonymize.selection import SCORE_STEP, QualityScores, Values, choice_scale, threshold
 from threea.anonymize.spending import Unit
@@ -254,8 +255,8 @@ class PrivateTable:
         choose = noise.choose if isinstance(event, Pure) else noise.exponential
         return eligible[choose(found, scale=rounded_up(choice_scale(event, moved)))]
 
-    def vote(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int, charge: Charge) -> Answer:
-        """Split the rows into disjoint parts, train a teacher on each, and count their votes on public inputs.
+    def vote(self, query: Parted, teacher: Teacher, *, inputs: int, classes: int, parts: int, charge: Charge) -> Answer:
+        """Split the rows into disjoint parts, teach a teacher the sums over each, and count their votes.
 
         Guarantees:
             - A unit is in one part only, by its own values as they were read, so it moves at most one vote per input
@@ -265,8 +266,9 @@ class PrivateTable:
             A `Gaussian` event over all inputs together.
 
         Args:
-            teacher: Learns from a part's rows; returns a function that gives a class for each input.
-            inputs: Public rows to vote on, encoded.
+            query: What is summed over the rows of each part; a teacher learns from nothing else.
+            teacher: Takes a part's exact sums, of the query's shape, and returns a class for each input.
+            inputs: How many public inputs are voted on; the teacher knows them.
             classes: Votes are whole numbers from 0 up to, not including, this.
             parts: How many teachers.
             charge: Which line of which plan pays.
@@ -278,16 +280,22 @@ class PrivateTable:
             Papernot et al. 2017, Semi-supervised knowledge transfer (PATE).
         """
         event = charge.expect(Gaussian)
-        self._interior.rows("voting")
+        check(query, Norm.L2)
+        if not isinstance(query, Parted):
+            raise SettingError(f"query ({type(query).__name__}) of a vote must be a sum over rows, or one by groups")
+        if min(inputs, classes, parts) < 1:
+            raise SettingError(f"inputs ({inputs}), classes ({classes}) and parts ({parts}) must be at least 1")
+        self._note(query)
+        if not origin_of(teacher).startswith("threea."):
+            self._interior.spending.foreign[origin_of(teacher)] = None
         self._interior.spending.pay(charge)
-        rows = len(next(iter(inputs.values())))
-        votes = engine("voting", partial(self._interior.votes, teacher, inputs, classes, parts))
+        votes = self._interior.votes(query, teacher, inputs, classes, parts)
         # One teacher's ballot changes at most from one class to another, on every input.
-        moved = math.sqrt(2 * rows) * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
+        moved = math.sqrt(2 * inputs) * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
         step = step_of(1.0)
         scale = rounded_up(event.noise_multiplier * moved / step)
         noisy = self._interior.noise.gaussian((votes * int(1 / step)).ravel(), scale)
-        return Answer((noisy * np.float64(step)).reshape(rows, classes), scale * step)
+        return Answer((noisy * np.float64(step)).reshape(inputs, classes), scale * step)
 
     def sampled(self, rate: float) -> SampledTable:
         """Return a view whose every answer is over a fresh Poisson sample of the units.

@@ -20,13 +20,13 @@ from threea.anonymize.chunk_sum import CachingSum, ChunkSum
 from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.guard import engine, guarded
 from threea.anonymize.noise import Noise
+from threea.anonymize.part_sums import Parted, PartSum
 from threea.anonymize.query import Query, Rows, Stack
 from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.anonymize.spending import Spending, Unit
 from threea.backends import Backend, Engine, RowBackend
 from threea.backends.base import no_rows
 from threea.backends.frames import Frame
-from threea.backends.hashing import row_hashes
 from threea.errors import SettingError
 from threea.table import codec
 from threea.table.dialect import Dialect
@@ -35,8 +35,8 @@ from threea.threads import in_order
 
 Integers = NDArray[np.int64]
 
-Teacher = Callable[[Chunk], Callable[[Chunk], Integers]]
-"""Learns from some rows, and returns a function that votes on a class for each row of another chunk."""
+Teacher = Callable[[NDArray[np.float64]], Integers]
+"""Learns from the sums over a part of the rows, and votes on a class for each of some public inputs."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -117,17 +117,19 @@ class Interior:
         weights = np.array(scores.weights or [1] * len(distances), np.int64)
         return weights * (np.array(distances).astype(np.int64) - penalties.astype(np.int64))
 
-    def votes(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int) -> Integers:
-        """Train a teacher on each of some disjoint parts of the rows, and count what they say of each input."""
-        backend, rows = self.rows("voting"), len(next(iter(inputs.values())))
+    def votes(self, query: Parted, teacher: Teacher, inputs: int, classes: int, parts: int) -> Integers:
+        """Teach a teacher the sums over each of some disjoint parts of the rows, and count what they say of inputs."""
+        unit = self.unit.column
+        chunk_sum = ChunkSum(query, self.schema, grid_step(query, Norm.L2), Norm.L2)
+        part_sum = PartSum(chunk_sum, parts, self.key, (unit,) if unit else tuple(self.backend.layout.names))
+        total = engine("voting", partial(self.backend.sum, part_sum, part_sum.columns))
+        sums = chunk_sum.checked(total).reshape(parts, *query.shape) * np.float64(chunk_sum.step)
 
         def cast() -> Integers:
-            chunk, part = self._encoded(backend, lambda batch: self._parts(batch, parts))
-            votes = np.zeros((rows, classes), np.int64)
-            for number in range(parts):
-                ballot = teacher({name: values[part == number] for name, values in chunk.items()})(inputs)
-                ballot = np.clip(np.asarray(ballot).astype(np.int64), 0, classes - 1)
-                votes[np.arange(rows), ballot.reshape(rows)] += 1
+            votes = np.zeros((inputs, classes), np.int64)
+            for own in sums:
+                ballot = np.clip(np.asarray(teacher(own)).astype(np.int64), 0, classes - 1)
+                votes[np.arange(inputs), ballot.reshape(inputs)] += 1
             return votes
 
         return guarded("teacher", cast)
@@ -157,11 +159,6 @@ class Interior:
         backend = self.rows("exposing")
         chunk, ones = engine("exposing", lambda: self._encoded(backend, lambda batch: np.ones(batch.num_rows)))
         return chunk, len(ones)
-
-    def _parts(self, batch: pa.RecordBatch, parts: int) -> NDArray[Any]:
-        """Return which part each row is in, by its own values as they were read: all rows of a person in the same."""
-        names = [self.unit.column] if self.unit.column else batch.schema.names
-        return row_hashes(batch.select(names), self.key) % np.uint64(parts)
 
     def _encoded(
         self, backend: RowBackend, beside: Callable[[pa.RecordBatch], NDArray[Any]]

@@ -20,13 +20,14 @@ from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.door import Exposed, PrivateTable
 from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
 from threea.anonymize.interior import Interior, Teacher
+from threea.anonymize.part_sums import Parted
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Answer, Query, Stack
 from threea.anonymize.sampled import SampledTable
 from threea.anonymize.selection import QualityScores, Values, choice_scale
 from threea.backends import RowBackend
 from threea.budget import Adjacency
-from threea.table.schema import Chunk, Schema
+from threea.table.schema import Schema
 
 Vector = NDArray[np.float64]
 _REMEMBERED = 64
@@ -112,12 +113,12 @@ class AuditedTable(PrivateTable):
         self._tape.numbers += 1
         return choice
 
-    def vote(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int, charge: Charge) -> Answer:
+    def vote(self, query: Parted, teacher: Teacher, *, inputs: int, classes: int, parts: int, charge: Charge) -> Answer:
         """Count votes as the door does."""
-        answer = super().vote(teacher, inputs, classes, parts, charge)
+        answer = super().vote(query, teacher, inputs=inputs, classes=classes, parts=parts, charge=charge)
         self._note_plan(charge)
         left, right = (
-            replace(self._interior, backend=backend).votes(teacher, inputs, classes, parts).astype(np.float64)
+            replace(self._interior, backend=backend).votes(query, teacher, inputs, classes, parts).astype(np.float64)
             for backend in self._sides.backends
         )
         self._tell(answer, left, right)

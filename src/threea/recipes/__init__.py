@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from threea.framework import Recipe
+    from threea.published.adsgan import ADSGAN
     from threea.published.clustmix import ClustMixPublished
     from threea.published.dpmix import DPMixPublished
+    from threea.published.laplacegan import LaplaceGANPublished
     from threea.published.mcgen import MCGenPublished
+    from threea.published.pategan import PATEGANPublished
     from threea.published.rongauss import RonGaussPublished
     from threea.recipes.aim import AIM
     from threea.recipes.auto import Auto
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from threea.recipes.mcgen import MCGen
     from threea.recipes.mst import MST
     from threea.recipes.noifs import NOIFS
+    from threea.recipes.pategan import PATEGAN
     from threea.recipes.privbayes import PrivBayes
     from threea.recipes.rongauss import RonGauss
 
@@ -42,6 +46,7 @@ _HOMES = {
     "mcgen": ("threea.recipes.mcgen", "MCGen"),
     "noifs": ("threea.recipes.noifs", "NOIFS"),
     "rongauss": ("threea.recipes.rongauss", "RonGauss"),
+    "pategan": ("threea.recipes.pategan", "PATEGAN"),
     "mst": ("threea.recipes.mst", "MST"),
     "aim": ("threea.recipes.aim", "AIM"),
     "dpgan": ("threea.recipes.dpgan", "DPGan"),
@@ -51,6 +56,9 @@ _HOMES = {
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
     "mcgen-published": ("threea.published.mcgen", "MCGenPublished"),
     "rongauss-published": ("threea.published.rongauss", "RonGaussPublished"),
+    "laplacegan-published": ("threea.published.laplacegan", "LaplaceGANPublished"),
+    "pategan-published": ("threea.published.pategan", "PATEGANPublished"),
+    "adsgan": ("threea.published.adsgan", "ADSGAN"),
 }
 """Module and class of each recipe."""
 
@@ -65,6 +73,7 @@ SUMMARIES: Mapping[str, str] = {
     "mcgen": "feature sets, clusters of the rows in each, and a noisy Gaussian in each cluster",
     "noifs": "mcgen without feature sets: clusters of the rows in all features",
     "rongauss": "rows on the unit sphere, projected at random, and a noisy Gaussian per class",
+    "pategan": "teachers on disjoint parts vote on generated rows; a student and a generator learn of it",
     "aim": "the tables of columns that a graphical model fits worst, one by one; general statistics",
     "mst": "a spanning tree of pairs of columns; general statistics, with or without a target",
     "dpgan": "a generator network trained against a critic with private gradients",
@@ -73,6 +82,9 @@ SUMMARIES: Mapping[str, str] = {
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
     "mcgen-published": "mcgen as in its paper, or with the noise of its code, without a proof",
+    "laplacegan-published": "a GAN with Laplace noise inside its discriminator, after its paper, which protects nobody",
+    "pategan-published": "pategan as in its paper, without a proof",
+    "adsgan": "a GAN that keeps away from the rows it imitates; no differential privacy",
     "rongauss-published": "a noisy Gaussian per class on a random subspace, after its paper, without a proof",
 }
 """What each recipe does, in a line."""
@@ -114,10 +126,12 @@ DEFAULT = "auto"
 """What `threea release` runs when no recipe is named."""
 
 __all__ = [
+    "ADSGAN",
     "AIM",
     "DEFAULT",
     "MST",
     "NOIFS",
+    "PATEGAN",
     "RECIPES",
     "SUMMARIES",
     "Auto",
@@ -131,8 +145,10 @@ __all__ = [
     "Independent",
     "LabelTree",
     "LaplaceGAN",
+    "LaplaceGANPublished",
     "MCGen",
     "MCGenPublished",
+    "PATEGANPublished",
     "PrivBayes",
     "RonGauss",
     "RonGaussPublished",
