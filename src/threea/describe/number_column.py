@@ -120,7 +120,8 @@ class FirstLook:
         # From the finest on: how many rows have so many digits or more.
         finer = np.cumsum(self.digits[:0:-1])[::-1]
         seen = _STANDS_OUT * self.stddev * np.sqrt(np.arange(len(finer), 0, -1))
-        hidden = (finer < seen) & (seen <= _MOST_FINER * self.rows)
+        known = float(self.digits.sum())
+        hidden = (finer < seen) & (seen <= _MOST_FINER * known)
         steps = [step for step, none in zip(Digits.STEPS, hidden, strict=True) if none]
         coarsest = max(steps, default=0.0)
         return 0.0 if self.column.whole and coarsest <= 1 else coarsest
@@ -221,8 +222,12 @@ def described(look: FirstLook, cells: Bins, answer: Answer) -> Column:
     special |= {0.0} if look.zeros and not (single and bins[0] <= 0 < bins[-1]) else set()
     lower, upper = bins[0], bins[-1] - (step if whole else 0.0)
     if step and not whole:
-        lower, upper = (float(end) for end in multiple(np.array([bins[0] / step + 0.5, bins[-1] / step - 0.5]), step))
-    return replace(column, lower=lower, upper=upper, edges=bins, special=tuple(sorted(special)), step=look.step)
+        # Of a single number, one more: bounds of real numbers differ.
+        last = max(bins[-1] / step - 0.5, bins[0] / step + 1.5)
+        lower, upper = (float(end) for end in multiple(np.array([bins[0] / step + 0.5, last]), step))
+    kept = look.step if look.step <= max(abs(lower), abs(upper)) <= 2**53 * look.step else 0.0
+    lower, upper = (lower, upper) if kept or whole else (bins[0], bins[-1])
+    return replace(column, lower=lower, upper=upper, edges=bins, special=tuple(sorted(special)), step=kept)
 
 
 def _stretch(look: FirstLook, cells: Bins, counts: Floats, stddev: float) -> tuple[int, int]:
@@ -259,7 +264,7 @@ def _grid(look: FirstLook, cells: Bins, counts: Floats, stddev: float, spikes: S
     edges = np.array(cells.edges)
     off = counts[steps_below(edges[:-1], fitting[0]) == steps_below(edges[1:], fitting[0])]
     chance = (1 - len(off) / len(counts)) ** len(spikes)
-    few = off.sum() < _MOST_FINER * look.rows + _STANDS_OUT * stddev * math.sqrt(len(off))
+    few = off.sum() < _MOST_FINER * float(counts.sum()) + _STANDS_OUT * stddev * math.sqrt(len(off))
     return fitting[0] if chance < _BY_CHANCE and few else 0.0
 
 
