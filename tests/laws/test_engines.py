@@ -4,11 +4,11 @@ import functools
 from typing import Any
 
 import pytest
-from engines import PARTITIONS, TABLE, expected, kept, recut_in_memory, release, sums, values, written
+from engines import PARTITIONS, TABLE, expected, kept, recut_in_memory, release, samples, sums, values, written
 
 from threea.recipes import Independent, LabelTree
 
-SIMPLE = (sums, kept, values)
+SIMPLE = (sums, kept, samples, values)
 found = functools.partial(release, Independent())
 chosen = functools.partial(release, LabelTree())
 

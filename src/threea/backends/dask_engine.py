@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 import threea
 from threea.backends.base import BATCH_ROWS
-from threea.backends.cluster import Dropped, Orders, Workers, merged
-from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, over_bound, run
+from threea.backends.cluster import Beyond, Orders, Workers, merged
+from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, ranked_from, run
 from threea.errors import InputError, MissingExtra, SettingError
 
 _BUCKET_PARTS = 4
@@ -146,7 +145,7 @@ class DaskWorkers(Workers):
         """Do a task on every part, and hand on each answer as it comes."""
         yield from self._answers(self._submitted(task, kept or {}))
 
-    def beyond(self, unit: str, max_rows: int, key: bytes) -> tuple[Dropped, Orders]:
+    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Orders]:
         """Shuffle hashes of units and rows by bucket of units; each bucket finds its units that have too many rows."""
         buckets = math.ceil(self.parts / _BUCKET_PARTS) or 1
         hashed = self._submitted(Task(UnitPairs(unit, key, buckets), self._columns), {})
@@ -223,5 +222,5 @@ def _piece(outcome: Outcome, bucket: int) -> NDArray[Any] | None:
     return None if outcome.problem else outcome.result[0][bucket]
 
 
-def _beyond(pieces: Sequence[NDArray[Any] | None], max_rows: int) -> dict[int, NDArray[np.uint32]]:
-    return over_bound([piece for piece in pieces if piece is not None], max_rows)
+def _beyond(pieces: Sequence[NDArray[Any] | None], max_rows: int) -> Beyond:
+    return ranked_from([piece for piece in pieces if piece is not None], max_rows)
