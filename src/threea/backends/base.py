@@ -28,6 +28,8 @@ def no_rows(layout: pa.Schema) -> pa.RecordBatch:
 
 
 Result = TypeVar("Result")
+Elsewhere = Callable[[Callable[[int], bytes], Sequence[int]], Iterator[bytes]]
+"""Maps a function over numbers, and yields the results in their order."""
 RowSum = Callable[[pa.RecordBatch], NDArray[np.int64]]
 
 
@@ -65,6 +67,11 @@ class Engine(ABC):
     @abstractmethod
     def sample(self, rate: float, key: bytes) -> Engine:
         """Return the view of the units whose coins under this key fall at this rate: the same ones on every engine."""
+
+    @property
+    def elsewhere(self) -> Elsewhere | None:
+        """What runs a function that needs no rows on the engine's other machines; None if it has none."""
+        return None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.layout)} columns)"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea.backends.base import Engine, RowSum, no_rows, refuse_too_many
+from threea.backends.base import Elsewhere, Engine, RowSum, no_rows, refuse_too_many
 from threea.backends.coins import ROWS_KEY, Coins
 from threea.backends.tasks import Kept, Outcome, Ranked, Task, Total, ValueCounts
 from threea.backends.unchanged import Unchanged
@@ -48,6 +48,10 @@ class Workers(ABC):
             max_rows: How many of a unit's rows are not asked for, ordered by their hashes.
             key: Of the hashes.
         """
+
+    @abstractmethod
+    def mapped(self, function: Callable[[int], bytes], numbers: Sequence[int]) -> Iterator[bytes]:
+        """Call a function that needs no rows on some numbers, and yield the results in their order."""
 
     @abstractmethod
     def close(self) -> None:
@@ -112,6 +116,11 @@ class ClusterBackend(Engine):
         view = ClusterBackend(self._workers, self.layout, self._unchanged)
         view._kept, view._unit, view._coins = kept, unit, coins
         return view
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """The workers, for work that needs no rows: drawing synthetic ones."""
+        return self._workers.mapped
 
     def close(self) -> None:
         """Let go of what was started for this table."""

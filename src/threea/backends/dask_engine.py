@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -165,6 +166,19 @@ class DaskWorkers(Workers):
             counted[outcome.part] = outcome.rows, outcome.result
         return merged(self._answers(found)), counted
 
+    def mapped(self, function: Callable[[int], bytes], numbers: Sequence[int]) -> Iterator[bytes]:
+        """Call a function on some numbers, a few of them ahead, and yield the results in their order."""
+        token = uuid.uuid4().hex
+        sent = self._client.submit(_itself, function, key=f"threea-function-{token}")
+        ahead: deque[Any] = deque()
+        most = 2 * max(len(self._client.ncores()), 1)
+        for number in numbers:
+            ahead.append(self._client.submit(_called, sent, number, key=f"threea-call-{token}-{number}"))
+            if len(ahead) >= most:
+                yield from self._answers([ahead.popleft()])
+        while ahead:
+            yield from self._answers([ahead.popleft()])
+
     def close(self) -> None:
         """Close what was started for this table."""
         self._close()
@@ -202,11 +216,15 @@ class DaskWorkers(Workers):
             for future in futures:
                 future.release()
         if problem:
-            raise InputError(f"the Dask cluster could not finish a pass over the rows: {problem}; see to its workers")
+            raise InputError(f"the Dask cluster could not finish its work: {problem}; see to its workers")
 
 
-def _itself(task: Task) -> Task:
-    return task
+def _itself(sent: Any) -> Any:
+    return sent
+
+
+def _called(function: Callable[[int], bytes], number: int) -> bytes:
+    return function(number)
 
 
 def _run_frame(task: Task, number: int, frame: Any, read: Callable[[Any], pa.Table], kept: Kept | None) -> Outcome:

@@ -14,6 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,14 @@ class SparkWorkers(Workers):
         by_part = {part: np.array(rows, np.uint64) for part, rows in beyond_by_part.items()}
         return {part: (rows[:, 0].astype(np.uint32), rows[:, 1]) for part, rows in by_part.items()}, orders
 
+    def mapped(self, function: Callable[[int], bytes], numbers: Sequence[int]) -> Iterator[bytes]:
+        """Call a function on some numbers, a few of them at once, and yield the results in their order."""
+        context = self._spark.sparkContext
+        wave = 2 * context.defaultParallelism
+        for start in range(0, len(numbers), wave):
+            some = numbers[start : start + wave]
+            yield from _collected(partial(_called, context, function, some))
+
     def close(self) -> None:
         """Leave the session as it is: others may use it, and it ends with the process."""
 
@@ -267,6 +276,11 @@ class SparkWorkers(Workers):
         return self._frame, _Answering(task, context.broadcast(dict(kept)))
 
 
+def _called(context: Any, function: Callable[[int], bytes], numbers: Sequence[int]) -> list[bytes]:
+    found: list[bytes] = context.parallelize(list(numbers), len(numbers)).map(function).collect()
+    return found
+
+
 def _collected(collect: Callable[[], Any]) -> Any:
     """Ask something of Spark, without its advice on pandas.
 
@@ -281,7 +295,7 @@ def _collected(collect: Callable[[], Any]) -> Any:
         problem = type(error).__name__
         if "No module named 'threea'" in str(error):
             problem = "a worker has no threea"
-    raise InputError(f"Spark could not finish a pass over the rows: {problem}; see to its workers")
+    raise InputError(f"Spark could not finish its work: {problem}; see to its workers")
 
 
 def layout_of(frame: Any) -> pa.Schema:
