@@ -23,6 +23,7 @@ NAMES = (
     "fuzz",
     "kills",
     "replay",
+    "engines",
 )
 
 if __name__ == "__main__":
