@@ -27,12 +27,13 @@ from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.framework import Recipe
-from threea.recipes import AIM, MST, RECIPES, DPMix, Independent, MCGen, PrivBayes, RonGauss
+from threea.recipes import AIM, MST, RECIPES, DPGan, DPMix, Independent, MCGen, PrivBayes, RonGauss
 from threea.table.schema import Schema
 
 # Fewer of the same questions.
 QUICK: dict[str, Any] = {
     "dpmix": DPMix(points=5),
+    "dpgan": DPGan(epochs=1.0, rate=0.5, width=3),
     "privbayes": PrivBayes(degree=2),
     "mst": MST(bins=8, iterations=10),
     "aim": AIM(bins=8, iterations=10),

@@ -16,7 +16,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.interior import Interior
-from threea.anonymize.network_gradient import NetworkGradient
+from threea.anonymize.network_gradient import NetworkGradient, aligned
 from threea.anonymize.plan import Plan
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
@@ -263,7 +263,7 @@ def critic(layers, row):
 
 
 _INPUTS = RowVectors.of(tuple(SCHEMA[name] for name in ("number", "whole", "cost", "ward", "code", "day"))).columns
-_INPUT_WIDTH = sum(part.size for part in _INPUTS) + _PLAIN[5].size
+_INPUT_WIDTH = aligned(sum(part.size for part in _INPUTS) + _PLAIN[5].size)
 
 
 @st.composite

@@ -23,7 +23,7 @@ from threea.anonymize.lookup_sums import MOST_NUMBERS
 from threea.anonymize.query import Norm, Query, Rows, origin_of
 from threea.errors import MissingExtra, SettingError
 from threea.table.cells import AnyCells
-from threea.table.row_vectors import RowVectors, VectorColumn
+from threea.table.row_vectors import VectorColumn
 
 Integers = NDArray[np.int64]
 Layers = tuple[tuple[NDArray[np.float32], NDArray[np.float32]], ...]
@@ -38,7 +38,7 @@ _BLOCK = 256
 _SHRINK = 1 - 2.0**-10
 """Covers the roundings of a length in float32, so that no honest row passes the bound."""
 _ALIGNED = 16
-"""Rows start at multiples of so many numbers: code that reads them may round by where they start."""
+"""Rows are filled up to multiples of so many numbers: code that reads them may round by where they start in memory."""
 _LEAST, _MOST = 2.0**-40, 2.0**40
 
 
@@ -46,7 +46,8 @@ _LEAST, _MOST = 2.0**-40, 2.0**40
 class NetworkGradient(Query):
     """The sum of the rows' clipped gradients of a loss.
 
-    A row is its features as a vector, then its class's indicators; one without a class adds nothing.
+    A row is its features as a vector, then its class's indicators, then zeros up to a multiple of 16 numbers; one
+    without a class adds nothing.
 
     Guarantees:
         - Each row adds whole numbers that depend on this row alone, of L2 norm at most ``l2 / step``, or of L1 norm at
@@ -86,7 +87,7 @@ class NetworkGradient(Query):
     @property
     def width(self) -> int:
         """How many numbers a row is."""
-        return sum(part.size for part in self.inputs) + (self.label.size if self.label else 0)
+        return aligned(sum(part.size for part in self.inputs) + (self.label.size if self.label else 0))
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -106,12 +107,14 @@ class NetworkGradient(Query):
 
     def matrix(self, rows: Rows) -> NDArray[np.float32]:
         """Return the rows that have a class as vectors, each worked out from its own values alone."""
-        vectors = [RowVectors(self.inputs).encode(rows.values)] if self.inputs else []
-        if self.label is None:
-            return np.hstack([np.zeros((rows.count, 0)), *vectors]).astype(np.float32)
-        cell = self.label.index(rows.values[self.label.column])
-        indicators = np.equal.outer(cell, np.arange(self.label.size))
-        return np.hstack([*vectors, indicators])[cell >= 0].astype(np.float32)
+        parts: list[NDArray[Any]] = [part.encode(rows.values[part.column.name]) for part in self.inputs]
+        cell = np.zeros(rows.count, np.int64)
+        if self.label is not None:
+            cell = self.label.index(rows.values[self.label.column])
+            parts.append(np.equal.outer(cell, np.arange(self.label.size)))
+        used = sum(part.shape[1] for part in parts)
+        filled = np.hstack([*parts, np.zeros((rows.count, self.width - used))])
+        return filled[cell >= 0].astype(np.float32)
 
     def total(self, rows: Rows, step: float, norm: Norm) -> Integers:
         """Return the sum over the rows, flat, in grid steps."""
@@ -129,6 +132,16 @@ class NetworkGradient(Query):
         return tuple(found)
 
 
+def aligned(size: int) -> int:
+    """Return a number rounded up to a multiple of 16, and at least that.
+
+    Example:
+        >>> aligned(0), aligned(16), aligned(17)
+        (16, 16, 32)
+    """
+    return -(-max(size, 1) // _ALIGNED) * _ALIGNED
+
+
 def summed(
     function: Loss, layers: Layers, matrix: NDArray[np.float32], *, bound: float, step: float, norm: Norm
 ) -> Integers:
@@ -137,7 +150,7 @@ def summed(
     Args:
         function: The loss of the layers and one vector.
         layers: The network.
-        matrix: One vector a row.
+        matrix: One vector a row, of a multiple of 16 numbers.
         bound: What gradients are clipped to.
         step: The grid's step.
         norm: In which norm.
@@ -145,22 +158,21 @@ def summed(
     jax = load("jax")
     assert bound / step <= 2.0**BITS, "the grid must be a network gradient's own"
     total = np.zeros(sum(part.size for layer in layers for part in layer), np.int64)
-    width = matrix.shape[1]
-    padded = np.zeros((_BLOCK, -(-max(width, 1) // _ALIGNED) * _ALIGNED), np.float32)
+    padded = np.zeros((_BLOCK, aligned(matrix.shape[1])), np.float32)
     longest = float(math.floor((Fraction(bound) / Fraction(step)) ** norm.power))
     with jax.enable_x64(True):
-        run, limits = _compiled(function, norm, width), np.array([bound, _SHRINK / step], np.float32)
+        run, limits = _compiled(function, norm), np.array([bound, _SHRINK / step], np.float32)
         held = jax.tree.map(jax.numpy.asarray, layers)
         for start in range(0, len(matrix), _BLOCK):
             block = matrix[start : start + _BLOCK]
-            padded[: len(block), :width] = block
+            padded[: len(block)] = block
             # A copy, for compiled code may still read the last block's.
             total += np.asarray(run(held, padded.copy(), np.int32(len(block)), limits, np.float64(longest)))
     return total
 
 
 @lru_cache(maxsize=16)
-def _compiled(function: Loss, norm: Norm, width: int) -> Any:
+def _compiled(function: Loss, norm: Norm) -> Any:
     """Return what sums a block's clipped gradients; compiled once for every shape of the layers."""
     jax, jnp = load("jax"), load("jax.numpy")
 
@@ -170,7 +182,7 @@ def _compiled(function: Loss, norm: Norm, width: int) -> Any:
         return sum(jnp.vdot(part, part) for part in parts)
 
     def add(layers: Any, matrix: Any, limits: Any, longest: Any, position: Any, sums: Any) -> Any:
-        row = jax.lax.dynamic_index_in_dim(matrix, position, keepdims=False)[:width]
+        row = jax.lax.dynamic_index_in_dim(matrix, position, keepdims=False)
         gradient = jax.tree.leaves(jax.grad(function)(layers, row))
         size = length(gradient) if norm is Norm.L1 else jnp.sqrt(length(gradient))
         factor = jnp.minimum(jnp.float32(1), limits[0] / size) * limits[1]

@@ -18,7 +18,6 @@ class DPGan(Recipe):
     epochs: float = 20.0
     rate: float = 0.02
     width: int = 64
-    generator_steps: int = 1
 
     def __post_init__(self) -> None:
         _ = self.approximate
@@ -31,6 +30,4 @@ class DPGan(Recipe):
     @property
     def approximate(self) -> PrivateGan:
         """L1: all steps."""
-        return PrivateGan(
-            epochs=self.epochs, rate=self.rate, width=self.width, generator_steps=self.generator_steps
-        )
+        return PrivateGan(epochs=self.epochs, rate=self.rate, width=self.width)
