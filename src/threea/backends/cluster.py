@@ -67,13 +67,14 @@ class ClusterBackend(Engine):
         unchanged: The files, if it is in files that the driver sees, too.
     """
 
-    __slots__ = ("_coins", "_kept", "_unchanged", "_unit", "_workers")
+    __slots__ = ("_coins", "_kept", "_numbered", "_unchanged", "_unit", "_workers")
 
     def __init__(self, workers: Workers, layout: pa.Schema, unchanged: Unchanged | None = None) -> None:
         self.layout, self._workers, self._unchanged = layout, workers, unchanged
         self._kept: Mapping[int, Kept] | None = None
         self._unit: tuple[str | None, bytes] | None = None
         self._coins: Coins | None = None
+        self._numbered: Mapping[int, Kept] | None = None
 
     def sum(self, function: RowSum, columns: Sequence[str]) -> NDArray[np.int64]:
         """Add up the parts' sums in int64, each part's once."""
@@ -102,15 +103,14 @@ class ClusterBackend(Engine):
 
     def sample(self, rate: float, key: bytes) -> ClusterBackend:
         """Return the view of the units whose coins under this key fall at this rate."""
-        if self._kept is None:
+        if self._kept is not None and self._unit is not None and self._unit[0] is not None:
+            return self._view(self._kept, self._unit, Coins(rate, key, (self._unit[0], self._unit[1])))
+        if self._numbered is None:
             # Found once: the numbers of equal rows do not depend on the sample.
             self._check()
             repeats, orders = self._workers.beyond(None, 1, ROWS_KEY)
-            self._kept = {part: Kept(rows, b"", order, repeats.get(part)) for part, (rows, order) in orders.items()}
-            self._unit = None, ROWS_KEY
-        assert self._unit is not None
-        column, tags = self._unit
-        return self._view(self._kept, self._unit, Coins(rate, key, None if column is None else (column, tags)))
+            self._numbered = {part: Kept(rows, b"", order, repeats.get(part)) for part, (rows, order) in orders.items()}
+        return self._view(self._numbered, (None, ROWS_KEY), Coins(rate, key, None))
 
     def _view(self, kept: Mapping[int, Kept], unit: tuple[str | None, bytes], coins: Coins | None) -> ClusterBackend:
         view = ClusterBackend(self._workers, self.layout, self._unchanged)
