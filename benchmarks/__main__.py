@@ -27,6 +27,7 @@ NAMES = (
     "fuzz",
     "kills",
     "replay",
+    "engines",
 )
 
 if __name__ == "__main__":

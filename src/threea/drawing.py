@@ -12,6 +12,8 @@ from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
 
+CHUNK_ROWS = 1 << 16
+"""Rows are drawn in chunks of so many, each from a seed of its own."""
 SAME = "same"
 """As a number of rows: as many as the noisy count of private ones."""
 STANDS_OUT = 3.0

@@ -133,8 +133,12 @@ class Place:
 
     @contextmanager
     def file(self, name: str) -> Iterator[BinaryIO]:
-        """Open a file to be published; it is on disk when closed."""
-        self._names.append(name)
+        """Open a file to be published, possibly in a folder of its own (``folder/file``); it is on disk when closed."""
+        top, inside, _ = name.partition("/")
+        if top not in self._names:
+            self._names.append(top)
+        if inside:
+            self.path(top).mkdir(exist_ok=True)
         with _synced(self.path(name)) as file:
             yield file
 
@@ -144,6 +148,9 @@ class Place:
         Raises:
             OSError: The folder was taken meanwhile, or the disk failed; nothing was published.
         """
+        for name in self._names:
+            if self.path(name).is_dir():
+                _sync_folder(self.path(name))
         _sync_folder(self._contents)
         self._moving = True
         if self._exists:
@@ -239,7 +246,7 @@ def _clear(staging: Path) -> None:
             for file in staging.parent.iterdir():
                 # By its number, too, for a file of this name may be somebody else's.
                 if file.name in moves and file.lstat().st_ino == moves[file.name]:
-                    file.unlink()
+                    shutil.rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
     for entry in staging.iterdir():
         if entry.name != "lock":
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()

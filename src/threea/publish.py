@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from threea.drawing import CHUNK_ROWS
 from threea.errors import SettingError, outcome, stated
 from threea.model_file import NAME, packed
 from threea.place import Place, check_folder
@@ -26,8 +29,15 @@ BYTES_PER_VALUE = {"parquet": 1, "csv": 4}
 _OTHER_FILES = 1 << 20
 _USUAL_ROWS = 1 << 16
 
+PART_ROWS = 16 * CHUNK_ROWS
+"""Rows in each file of a table that is written as a folder of them."""
+PARTS_ABOVE = 10_000_000
+"""A Parquet table of more rows than this is a folder of files, which many can read, and write, at once."""
+
 Progress = Callable[[int], None]
 """Called with the number of rows written so far."""
+Elsewhere = Callable[[Callable[[int], bytes], Sequence[int]], Iterable[bytes]]
+"""Maps a function over numbers on other machines, in order."""
 
 
 def form_of(dialect: Dialect | None) -> str:
@@ -85,7 +95,11 @@ def check_room(place: Place, columns: int, rows: int | None) -> None:
 
 
 def write(
-    release: Release, place: Place, progress: Progress | None = None, check: Callable[[], object] | None = None
+    release: Release,
+    place: Place,
+    progress: Progress | None = None,
+    check: Callable[[], object] | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> list[Path]:
     """Write synthetic rows, certificate, report, schema and model to a folder.
 
@@ -98,6 +112,7 @@ def write(
         place: A claimed folder; it is let go of, however this ends.
         progress: Told how many rows are written.
         check: Called when all is written and nothing published yet; what it raises stops the release.
+        elsewhere: Where the files of a large table are drawn; here by default. They hold the same bytes.
 
     Returns:
         The files made.
@@ -108,7 +123,7 @@ def write(
     with outcome(lambda: stated(charged=bool(release.spent), written=place.published)):
         try:
             with place:
-                _fill(release, place, progress)
+                _fill(release, place, progress, elsewhere)
                 if check:
                     check()
                 return place.publish()
@@ -119,19 +134,23 @@ def write(
             raise SettingError(f"out ({place.folder}) {what}: {reason}; {remedy}") from None
 
 
-def _fill(release: Release, place: Place, progress: Progress | None) -> None:
+def _fill(release: Release, place: Place, progress: Progress | None, elsewhere: Elsewhere | None) -> None:
     from threea.report import render
 
     synthetic = f"synthetic.{place.form}"
-    with place.file(synthetic) as file:
-        sample = _write_rows(release, file, place.form, progress)
+    parts = place.form == PARQUET and release.rows > PARTS_ABOVE
+    if parts:
+        _write_parts(release, place, synthetic, progress, elsewhere)
+    else:
+        with place.file(synthetic) as file:
+            _write_rows(release.batches(), release, file, place.form, progress)
     model = packed(release) or b""
     digest = hashlib.sha256(model).hexdigest() if model else ""
-    certificate = release.certificate(synthetic_sha256=_sha256(place.path(synthetic)), model_sha256=digest)
+    certificate = release.certificate(synthetic_sha256=digest_of(place.path(synthetic)), model_sha256=digest)
     contents = {
         NAME: model,
         "schema.toml": release.schema_text(certificate.synthetic_sha256).encode(),
-        "report.html": render(release, certificate, sample).encode(),
+        "report.html": render(release, certificate, _first(release)).encode(),
         # The last: a folder that has it has all.
         "certificate.json": certificate.to_json().encode(),
     }
@@ -141,24 +160,71 @@ def _fill(release: Release, place: Place, progress: Progress | None) -> None:
                 file.write(content)
 
 
-def _write_rows(release: Release, file: BinaryIO, form: str, progress: Progress | None) -> pa.Table:
-    """Stream the rows to a file; return the first of them, for pictures."""
+def _first(release: Release) -> pa.Table:
+    """Return the first rows, for pictures."""
     import pyarrow as pa
 
+    return pa.Table.from_batches(release.batches(last=CHUNK_ROWS), schema=release.layout)
+
+
+def _write_parts(
+    release: Release, place: Place, folder: str, progress: Progress | None, elsewhere: Elsewhere | None
+) -> None:
+    """Write the rows as a folder of files, drawn here or elsewhere."""
+    numbers = range(-(-release.rows // PART_ROWS))
+    drawn: Iterable[bytes | None] = elsewhere(DrawnPart(release), numbers) if elsewhere else (None for _ in numbers)
+    for number, content in zip(numbers, drawn, strict=True):
+        with place.file(f"{folder}/part-{number:05}.parquet") as file:
+            if content is None:
+                DrawnPart(release).write(number, file)
+            else:
+                file.write(content)
+        if progress:
+            progress(min((number + 1) * PART_ROWS, release.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnPart:
+    """Draws one file of a release's rows, wherever it is called: chunks of rows have seeds of their own.
+
+    Args:
+        release: What to draw from.
+    """
+
+    release: Release
+
+    def __call__(self, number: int) -> bytes:
+        """Return the file's bytes."""
+        file = io.BytesIO()
+        self.write(number, file)
+        return file.getvalue()
+
+    def write(self, number: int, file: BinaryIO) -> None:
+        """Write the file's rows."""
+        first = number * PART_ROWS
+        batches = self.release.batches(first, first + PART_ROWS)
+        _write_rows(batches, self.release, file, PARQUET, None)
+
+
+def _write_rows(
+    batches: Iterable[pa.RecordBatch], release: Release, file: BinaryIO, form: str, progress: Progress | None
+) -> None:
+    """Stream rows to a file; others are drawn meanwhile."""
     from threea.table.spreadsheet import inert
 
-    first: list[pa.RecordBatch] = []
     rows = 0
     with RowWriter(file, form, release.layout, release.dialect) as writer:
-        for batch in release.batches():
-            first = first or [batch]
+        for batch in batches:
             writer.write(inert(batch, release.schema) if release.spreadsheet_safe else batch)
             rows += batch.num_rows
             if progress:
                 progress(rows)
-    return pa.Table.from_batches(first, schema=release.layout)
 
 
-def _sha256(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file; of a folder, that of the lines ``name  SHA-256`` of its files, sorted."""
+    if path.is_dir():
+        lines = (f"{file.name}  {digest_of(file)}\n" for file in sorted(path.iterdir()))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -25,7 +25,7 @@ from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
 from threea.backends.frames import Frame
 from threea.certificate import Certificate, ClassShare, Guarantee, now
-from threea.drawing import SAME, class_ratio, default_note, default_rows
+from threea.drawing import CHUNK_ROWS, SAME, class_ratio, default_note, default_rows
 from threea.model_summary import ModelSummary
 from threea.place import Place
 from threea.pricing import check_numbers
@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 
     from threea.framework import Model, Recipe
 
-CHUNK_ROWS = 1 << 16
 _SHOWN = 12
 """Names of columns on a card."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Release:

@@ -26,7 +26,7 @@ from threea.anonymize.query import Count, Features
 from threea.backends import base, open_engine
 from threea.backends.cluster import ClusterBackend, Workers
 from threea.backends.parts import parts_of
-from threea.backends.tasks import OTHER_ROWS, OTHER_VERSION, Kept, Outcome, Task, Total, UnitPairs, over_bound
+from threea.backends.tasks import OTHER_ROWS, OTHER_VERSION, Kept, Outcome, Task, Total, UnitPairs, ranked_from
 from threea.budget import Budget
 from threea.errors import InputError, MissingExtra, RowFunctionError, SettingError
 from threea.recipes import RECIPES
@@ -66,8 +66,11 @@ class Here(Workers):
 
     def beyond(self, unit: str, max_rows: int, key: bytes) -> Any:
         hashed = [Task(UnitPairs(unit, key), STAYS.schema.names)(part) for part in self._parts]
-        places = over_bound([outcome.result[0][0] for outcome in hashed], max_rows)
+        places = ranked_from([outcome.result[0][0] for outcome in hashed], max_rows)
         return places, {outcome.part: (outcome.rows, outcome.result[1]) for outcome in hashed}
+
+    def mapped(self, function: Any, numbers: Any) -> Iterator[bytes]:
+        yield from map(function, numbers)
 
     def close(self) -> None:
         pass

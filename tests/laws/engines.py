@@ -69,6 +69,19 @@ def kept(data: Any, **engine: Any) -> Any:
     return found
 
 
+def samples(data: Any, **engine: Any) -> Any:
+    """The fingerprints of samples of rows, equal ones among them, and of persons with at most two rows each."""
+    backend, _ = open_engine(data, **engine)
+    found = []
+    for whole in (backend, backend.bounded("patient_id", 2, KEY)):
+        for number in range(2):
+            view = whole.sample(0.3, bytes([number] * 16))
+            found.append(
+                [*view.sum(_Marks(KEY), view.layout.names).tolist(), *view.sum(_Labels("died"), ["died"]).tolist()]
+            )
+    return found
+
+
 def values(data: Any, **engine: Any) -> Any:
     """How many rows hold each value, of a column of each type that can be discovered."""
     backend, _ = open_engine(data, **engine)

@@ -1,14 +1,21 @@
 """The law of engines: a release is the same to the bit in memory, from files, on Dask and on Spark, however cut."""
 
 import functools
+import json
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
-from engines import PARTITIONS, TABLE, expected, kept, recut_in_memory, release, sums, values, written
+from engines import PARTITIONS, SCHEMA, TABLE, expected, kept, recut_in_memory, release, samples, sums, values, written
 
+from threea import publish
+from threea.anonymize.open_table import open_table
+from threea.budget import Budget
+from threea.drawing import CHUNK_ROWS
 from threea.recipes import Independent, LabelTree
+from threea.testing import SilentNoise
 
-SIMPLE = (sums, kept, values)
+SIMPLE = (sums, kept, samples, values)
 found = functools.partial(release, Independent())
 chosen = functools.partial(release, LabelTree())
 
@@ -69,3 +76,26 @@ def test_spark_is_as_memory(tmp_path: Any) -> None:
     for law in SIMPLE:
         assert law(frame) == expected(law), law
     spark.stop()
+
+
+def test_a_large_table_is_a_folder_of_files_the_same_wherever_they_are_drawn(
+    dask: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, rows in (("PARTS_ABOVE", 2_000), ("PART_ROWS", 2 * CHUNK_ROWS)):
+        monkeypatch.setattr(publish, name, rows)
+    options = {"schema": SCHEMA, "budget": Budget(1.0), "noise": SilentNoise()}
+    table = open_table(written(TABLE, tmp_path, 3), **options, **dask)
+    made = Independent().run(table, rows=2 * CHUNK_ROWS + 500, seed=3)
+    here, there = tmp_path / "here", tmp_path / "there"
+    publish.write(made, publish.claim(here))
+    assert table.elsewhere is not None
+    publish.write(made, publish.claim(there), elsewhere=table.elsewhere)
+    names = [path.name for path in sorted((here / "synthetic.parquet").iterdir())]
+    assert names == ["part-00000.parquet", "part-00001.parquet"]
+    for name in names:
+        both = [(folder / "synthetic.parquet" / name).read_bytes() for folder in (here, there)]
+        assert both[0] == both[1]
+    assert pq.read_table(there / "synthetic.parquet").equals(made.table)
+    certificate = json.loads((there / "certificate.json").read_text())
+    assert certificate["synthetic_sha256"] == publish.digest_of(here / "synthetic.parquet")
+    assert open_table(TABLE, **options).elsewhere is None

@@ -31,6 +31,7 @@ from threea.anonymize.sampled import SampledTable
 from threea.anonymize.selection import SCORE_STEP, QualityScores, Values, choice_scale, threshold
 from threea.anonymize.spending import Unit
 from threea.backends import Engine
+from threea.backends.base import Elsewhere
 from threea.backends.frames import Frame
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
@@ -105,6 +106,12 @@ class PrivateTable:
     def dialect(self) -> Dialect | None:
         """How its CSV file is written; None if it came in another form."""
         return self._interior.dialect
+
+    @property
+    def elsewhere(self) -> Elsewhere | None:
+        """What runs work that needs no rows, such as drawing synthetic ones, where the engine is; None if here."""
+        backend = self._interior.backend
+        return backend.elsewhere if isinstance(backend, Engine) else None
 
     @property
     def arithmetic(self) -> str:

@@ -20,7 +20,7 @@ from threea.anonymize.noise import Noise
 from threea.anonymize.noisy_sum import noisy_sum
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Answer, Query, Rows
-from threea.backends import Backend, RowBackend
+from threea.backends import Backend, Engine, RowBackend
 from threea.backends.units import UnitBackend
 from threea.errors import SettingError
 
@@ -53,9 +53,20 @@ class SampledTable:
 
     def _sample(self) -> Backend:
         backend, noise = self._interior.backend, self._interior.noise
-        if not isinstance(backend, RowBackend):
-            return _PoissonRows(backend, noise, self.rate)
-        return _PoissonSample(self._interior, backend, self.rate)
+        if isinstance(backend, RowBackend):
+            return _PoissonSample(self._interior, backend, self.rate)
+        if isinstance(backend, Engine):
+            # Workers flip keyed coins: one that does its work again, or does it twice, has the same sample.
+            key = _sampling_key(noise)
+            return backend if key is None else backend.sample(self.rate, key)
+        return _PoissonRows(backend, noise, self.rate)
+
+
+def _sampling_key(noise: Noise) -> bytes | None:
+    """Draw the key of a sample's coins; None if everybody is in the sample."""
+    bits = noise.bernoulli(0.5, 128)
+    # Silent noise takes everybody; of fair coins, all fall so once in 2**128 times.
+    return None if bits.all() else np.packbits(bits).tobytes()
 
 
 class _PoissonSample:

@@ -28,6 +28,8 @@ def no_rows(layout: pa.Schema) -> pa.RecordBatch:
 
 
 Result = TypeVar("Result")
+Elsewhere = Callable[[Callable[[int], bytes], Sequence[int]], Iterator[bytes]]
+"""Maps a function over numbers, and yields the results in their order."""
 RowSum = Callable[[pa.RecordBatch], NDArray[np.int64]]
 
 
@@ -61,6 +63,15 @@ class Engine(ABC):
     @abstractmethod
     def bounded(self, unit: str, max_rows: int, key: bytes) -> Engine:
         """Return the view in which each unit has at most so many rows: those whose keyed hashes are least."""
+
+    @abstractmethod
+    def sample(self, rate: float, key: bytes) -> Engine:
+        """Return the view of the units whose coins under this key fall at this rate: the same ones on every engine."""
+
+    @property
+    def elsewhere(self) -> Elsewhere | None:
+        """What runs a function that needs no rows on the engine's other machines; None if it has none."""
+        return None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.layout)} columns)"
@@ -127,6 +138,12 @@ class RowBackend(Engine):
         from threea.backends.units import UnitBackend
 
         return UnitBackend(self, unit, max_rows, key)
+
+    def sample(self, rate: float, key: bytes) -> RowBackend:
+        """Return the view of the rows whose coins fall so."""
+        from threea.backends.units import sampled_rows
+
+        return sampled_rows(self, rate, key)
 
 
 def values_of(batch: pa.RecordBatch, column: str) -> dict[str, int]:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from threea.backends.base import Engine, RowSum, no_rows, refuse_too_many
-from threea.backends.tasks import Kept, Outcome, Task, Total, ValueCounts
+from threea.backends.base import Elsewhere, Engine, RowSum, no_rows, refuse_too_many
+from threea.backends.coins import ROWS_KEY, Coins
+from threea.backends.tasks import Kept, Outcome, Ranked, Task, Total, ValueCounts
 from threea.backends.unchanged import Unchanged
 from threea.errors import InputError
 from threea.passes import tell
 
-Dropped = Mapping[int, NDArray[np.uint32]]
+Beyond = Mapping[int, Ranked]
 Orders = Mapping[int, tuple[int, int]]
 """By part: how many rows it has, and the checksum of their units' order."""
 
@@ -39,8 +40,18 @@ class Workers(ABC):
         """Do a task on every part and yield what became of each, in any order."""
 
     @abstractmethod
-    def beyond(self, unit: str, max_rows: int, key: bytes) -> tuple[Dropped, Orders]:
-        """Find the rows of units that have too many, by a shuffle of keyed hashes alone."""
+    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Orders]:
+        """Find the rows of units that have more than so many, by a shuffle of keyed hashes alone.
+
+        Args:
+            unit: The column that names a person; None for rows that are equal to one another.
+            max_rows: How many of a unit's rows are not asked for, ordered by their hashes.
+            key: Of the hashes.
+        """
+
+    @abstractmethod
+    def mapped(self, function: Callable[[int], bytes], numbers: Sequence[int]) -> Iterator[bytes]:
+        """Call a function that needs no rows on some numbers, and yield the results in their order."""
 
     @abstractmethod
     def close(self) -> None:
@@ -56,12 +67,14 @@ class ClusterBackend(Engine):
         unchanged: The files, if it is in files that the driver sees, too.
     """
 
-    __slots__ = ("_kept", "_unchanged", "_unit", "_workers")
+    __slots__ = ("_coins", "_kept", "_numbered", "_unchanged", "_unit", "_workers")
 
     def __init__(self, workers: Workers, layout: pa.Schema, unchanged: Unchanged | None = None) -> None:
         self.layout, self._workers, self._unchanged = layout, workers, unchanged
         self._kept: Mapping[int, Kept] | None = None
-        self._unit: tuple[str, bytes] | None = None
+        self._unit: tuple[str | None, bytes] | None = None
+        self._coins: Coins | None = None
+        self._numbered: Mapping[int, Kept] | None = None
 
     def sum(self, function: RowSum, columns: Sequence[str]) -> NDArray[np.int64]:
         """Add up the parts' sums in int64, each part's once."""
@@ -81,11 +94,33 @@ class ClusterBackend(Engine):
     def bounded(self, unit: str, max_rows: int, key: bytes) -> ClusterBackend:
         """Return the view in which each unit has at most so many rows."""
         self._check()
-        dropped, orders = self._workers.beyond(unit, max_rows, key)
+        beyond, orders = self._workers.beyond(unit, max_rows, key)
+        kept = {
+            part: Kept(rows, _bits(rows, beyond[part][0] if part in beyond else None), order)
+            for part, (rows, order) in orders.items()
+        }
+        return self._view(kept, (unit, key), None)
+
+    def sample(self, rate: float, key: bytes) -> ClusterBackend:
+        """Return the view of the units whose coins under this key fall at this rate."""
+        if self._kept is not None and self._unit is not None and self._unit[0] is not None:
+            return self._view(self._kept, self._unit, Coins(rate, key, (self._unit[0], self._unit[1])))
+        if self._numbered is None:
+            # Found once: the numbers of equal rows do not depend on the sample.
+            self._check()
+            repeats, orders = self._workers.beyond(None, 1, ROWS_KEY)
+            self._numbered = {part: Kept(rows, b"", order, repeats.get(part)) for part, (rows, order) in orders.items()}
+        return self._view(self._numbered, (None, ROWS_KEY), Coins(rate, key, None))
+
+    def _view(self, kept: Mapping[int, Kept], unit: tuple[str | None, bytes], coins: Coins | None) -> ClusterBackend:
         view = ClusterBackend(self._workers, self.layout, self._unchanged)
-        view._kept = {part: Kept(rows, _bits(rows, dropped.get(part)), order) for part, (rows, order) in orders.items()}
-        view._unit = unit, key
+        view._kept, view._unit, view._coins = kept, unit, coins
         return view
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """The workers, for work that needs no rows: drawing synthetic ones."""
+        return self._workers.mapped
 
     def close(self) -> None:
         """Let go of what was started for this table."""
@@ -96,7 +131,8 @@ class ClusterBackend(Engine):
         self._check()
         seen: set[int] = set()
         rows = 0
-        for outcome in self._workers.each(Task(work, columns, self._unit), self._kept):
+        task = Task(work, columns, self._unit, self._coins, tuple(self.layout.names))
+        for outcome in self._workers.each(task, self._kept):
             if outcome.problem:
                 raise InputError(outcome.problem)
             if outcome.part in seen:
@@ -125,10 +161,13 @@ def _bits(rows: int, dropped: NDArray[np.uint32] | None) -> bytes:
     return np.packbits(mask).tobytes()
 
 
-def merged(found: Iterable[Mapping[int, NDArray[np.uint32]]]) -> Dropped:
+def merged(found: Iterable[Beyond]) -> Beyond:
     """Join what several buckets of units say of each part."""
-    by_part: dict[int, list[NDArray[np.uint32]]] = {}
-    for places in found:
-        for part, rows in places.items():
+    by_part: dict[int, list[Ranked]] = {}
+    for ranked in found:
+        for part, rows in ranked.items():
             by_part.setdefault(part, []).append(rows)
-    return {part: np.concatenate(rows) for part, rows in by_part.items()}
+    return {
+        part: (np.concatenate([places for places, _ in rows]), np.concatenate([ranks for _, ranks in rows]))
+        for part, rows in by_part.items()
+    }

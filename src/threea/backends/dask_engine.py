@@ -9,19 +9,19 @@ import logging
 import math
 import os
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 import threea
 from threea.backends.base import BATCH_ROWS
-from threea.backends.cluster import Dropped, Orders, Workers, merged
-from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, over_bound, run
+from threea.backends.cluster import Beyond, Orders, Workers, merged
+from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, ranked_from, run
 from threea.errors import InputError, MissingExtra, SettingError
 
 _BUCKET_PARTS = 4
@@ -146,7 +146,7 @@ class DaskWorkers(Workers):
         """Do a task on every part, and hand on each answer as it comes."""
         yield from self._answers(self._submitted(task, kept or {}))
 
-    def beyond(self, unit: str, max_rows: int, key: bytes) -> tuple[Dropped, Orders]:
+    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Orders]:
         """Shuffle hashes of units and rows by bucket of units; each bucket finds its units that have too many rows."""
         buckets = math.ceil(self.parts / _BUCKET_PARTS) or 1
         hashed = self._submitted(Task(UnitPairs(unit, key, buckets), self._columns), {})
@@ -165,6 +165,19 @@ class DaskWorkers(Workers):
                 raise InputError(outcome.problem)
             counted[outcome.part] = outcome.rows, outcome.result
         return merged(self._answers(found)), counted
+
+    def mapped(self, function: Callable[[int], bytes], numbers: Sequence[int]) -> Iterator[bytes]:
+        """Call a function on some numbers, a few of them ahead, and yield the results in their order."""
+        token = uuid.uuid4().hex
+        sent = self._client.submit(_itself, function, key=f"threea-function-{token}")
+        ahead: deque[Any] = deque()
+        most = 2 * max(len(self._client.ncores()), 1)
+        for number in numbers:
+            ahead.append(self._client.submit(_called, sent, number, key=f"threea-call-{token}-{number}"))
+            if len(ahead) >= most:
+                yield from self._answers([ahead.popleft()])
+        while ahead:
+            yield from self._answers([ahead.popleft()])
 
     def close(self) -> None:
         """Close what was started for this table."""
@@ -203,11 +216,15 @@ class DaskWorkers(Workers):
             for future in futures:
                 future.release()
         if problem:
-            raise InputError(f"the Dask cluster could not finish a pass over the rows: {problem}; see to its workers")
+            raise InputError(f"the Dask cluster could not finish its work: {problem}; see to its workers")
 
 
-def _itself(task: Task) -> Task:
-    return task
+def _itself(sent: Any) -> Any:
+    return sent
+
+
+def _called(function: Callable[[int], bytes], number: int) -> bytes:
+    return function(number)
 
 
 def _run_frame(task: Task, number: int, frame: Any, read: Callable[[Any], pa.Table], kept: Kept | None) -> Outcome:
@@ -223,5 +240,5 @@ def _piece(outcome: Outcome, bucket: int) -> NDArray[Any] | None:
     return None if outcome.problem else outcome.result[0][bucket]
 
 
-def _beyond(pieces: Sequence[NDArray[Any] | None], max_rows: int) -> dict[int, NDArray[np.uint32]]:
-    return over_bound([piece for piece in pieces if piece is not None], max_rows)
+def _beyond(pieces: Sequence[NDArray[Any] | None], max_rows: int) -> Beyond:
+    return ranked_from([piece for piece in pieces if piece is not None], max_rows)

@@ -14,13 +14,14 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from threea.backends.cluster import Dropped, Orders, Workers
+from threea.backends.cluster import Beyond, Orders, Workers
 from threea.backends.parts import ParquetPart
 from threea.backends.reading import without_views
 from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, run
@@ -226,7 +227,7 @@ class SparkWorkers(Workers):
             outcome: Outcome = pickle.loads(row["answer"])  # noqa: S301  # made by this session's workers
             yield outcome
 
-    def beyond(self, unit: str, max_rows: int, key: bytes) -> tuple[Dropped, Orders]:
+    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Orders]:
         """Let Spark shuffle hashes of units and rows, and number each unit's rows by their hashes."""
         from pyspark.sql import Window
         from pyspark.sql import functions as f
@@ -241,13 +242,22 @@ class SparkWorkers(Workers):
             orders[part] = rows, int.from_bytes(checksum, "little")
         by_hash = Window.partitionBy("unit").orderBy("row", "part", "place")
         beyond = hashed.where("rows is null").withColumn("rank", f.row_number().over(by_hash))
-        found = _collected(lambda: beyond.where(f.col("rank") > max_rows).select("part", "place").collect())
-        places: dict[int, list[int]] = {}
-        for part, place in found:
-            places.setdefault(part, []).append(place)
+        found = _collected(lambda: beyond.where(f.col("rank") > max_rows).select("part", "place", "rank").collect())
+        beyond_by_part: dict[int, list[tuple[int, int]]] = {}
+        for part, place, rank in found:
+            beyond_by_part.setdefault(part, []).append((place, rank - 1))
         if self._rows is None:
             self._count = len(orders)
-        return {part: np.array(rows, np.uint32) for part, rows in places.items()}, orders
+        by_part = {part: np.array(rows, np.uint64) for part, rows in beyond_by_part.items()}
+        return {part: (rows[:, 0].astype(np.uint32), rows[:, 1]) for part, rows in by_part.items()}, orders
+
+    def mapped(self, function: Callable[[int], bytes], numbers: Sequence[int]) -> Iterator[bytes]:
+        """Call a function on some numbers, a few of them at once, and yield the results in their order."""
+        context = self._spark.sparkContext
+        wave = 2 * context.defaultParallelism
+        for start in range(0, len(numbers), wave):
+            some = numbers[start : start + wave]
+            yield from _collected(partial(_called, context, function, some))
 
     def close(self) -> None:
         """Leave the session as it is: others may use it, and it ends with the process."""
@@ -266,6 +276,11 @@ class SparkWorkers(Workers):
         return self._frame, _Answering(task, context.broadcast(dict(kept)))
 
 
+def _called(context: Any, function: Callable[[int], bytes], numbers: Sequence[int]) -> list[bytes]:
+    found: list[bytes] = context.parallelize(list(numbers), len(numbers)).map(function).collect()
+    return found
+
+
 def _collected(collect: Callable[[], Any]) -> Any:
     """Ask something of Spark, without its advice on pandas.
 
@@ -280,7 +295,7 @@ def _collected(collect: Callable[[], Any]) -> Any:
         problem = type(error).__name__
         if "No module named 'threea'" in str(error):
             problem = "a worker has no threea"
-    raise InputError(f"Spark could not finish a pass over the rows: {problem}; see to its workers")
+    raise InputError(f"Spark could not finish its work: {problem}; see to its workers")
 
 
 def layout_of(frame: Any) -> pa.Schema:

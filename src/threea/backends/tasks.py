@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import threea
 from threea.backends.base import RowSum, refuse_too_many, values_of
+from threea.backends.coins import Coins
 from threea.backends.hashing import column_hashes, mixed, row_hashes
 from threea.backends.unit_tags import unit_tags
 from threea.errors import InputError
@@ -52,11 +53,22 @@ class Kept:
         rows: How many rows the part has.
         bits: A bit for each row; empty if all of them count.
         order: A checksum of the units in their order, by which a part that was cut or sorted otherwise is known.
+        repeats: Where every row is a unit, the places of those that have equals before them, and how many.
     """
 
     rows: int
     bits: bytes
     order: int
+    repeats: tuple[NDArray[np.uint32], NDArray[np.uint64]] | None = None
+
+    @property
+    def numbers(self) -> NDArray[np.uint64]:
+        """For each row, how many before it in the table have the same hash."""
+        numbers = np.zeros(self.rows, np.uint64)
+        if self.repeats is not None:
+            places, ranks = self.repeats
+            numbers[places] = ranks
+        return numbers
 
     @property
     def mask(self) -> NDArray[np.bool_]:
@@ -128,12 +140,12 @@ class UnitPairs:
     """Keyed hashes of a part's units and rows, by bucket of units; and the checksum of the units' order.
 
     Args:
-        unit: The column that names a person.
+        unit: The column that names a person; None if every row is a unit.
         key: Of the hashes.
         buckets: How many; a unit is in the same bucket in every part.
     """
 
-    unit: str
+    unit: str | None
     key: bytes
     buckets: int = 1
 
@@ -142,36 +154,45 @@ class UnitPairs:
         pieces, order, start = [np.zeros(0, PAIR)], 0, 0
         for batch in batches:
             pairs = np.zeros(batch.num_rows, PAIR)
-            pairs["unit"] = unit_tags(batch.column(self.unit), self.key)
-            pairs["row"] = row_hashes(batch, self.key)
+            if self.unit is None:
+                pairs["unit"][:, 0] = row_hashes(batch, self.key)
+            else:
+                pairs["unit"] = unit_tags(batch.column(self.unit), self.key)
+                pairs["row"] = row_hashes(batch, self.key)
             pairs["part"], pairs["place"] = part, np.arange(start, start + batch.num_rows)
             pieces.append(pairs)
-            order = (order + order_of(batch.column(self.unit), self.key, start)) % 2**64
+            order = (order + order_of(batch, self.unit, self.key, start)) % 2**64
             start += batch.num_rows
         found = np.concatenate(pieces)
         bucket = found["unit"][:, 0] % np.uint64(self.buckets)
         return [found[bucket == number] for number in range(self.buckets)], order
 
 
-def order_of(units: pa.Array, key: bytes, start: int) -> int:
+def order_of(batch: pa.RecordBatch, unit: str | None, key: bytes, start: int) -> int:
     """Return a checksum of units at their places; those of consecutive batches add up, modulo 2**64."""
-    places = mixed(np.arange(start, start + len(units), dtype=np.uint64))
-    return int(mixed(column_hashes(units, key) ^ places).sum(dtype=np.uint64))
+    places = mixed(np.arange(start, start + batch.num_rows, dtype=np.uint64))
+    hashes = row_hashes(batch, key) if unit is None else column_hashes(batch.column(unit), key)
+    return int(mixed(hashes ^ places).sum(dtype=np.uint64))
 
 
-def over_bound(pieces: Sequence[NDArray[Any]], max_rows: int) -> dict[int, NDArray[np.uint32]]:
-    """Return the places of rows that do not count, by part: of each unit, those beyond the first by their hash.
+Ranked = tuple[NDArray[np.uint32], NDArray[np.uint64]]
+"""Places of rows in a part, and each one's rank among its unit's rows."""
 
-    Equal hashes are of equal rows; of these, the first in the table count.
+
+def ranked_from(pieces: Sequence[NDArray[Any]], least: int) -> dict[int, Ranked]:
+    """Return the rows, by part, that are not among the first `least` of their unit, ordered by hash; and their ranks.
+
+    Equal hashes are of equal rows; of these, the first in the table come first.
     """
     pairs = np.concatenate([np.zeros(0, PAIR), *pieces])
     order = np.lexsort((pairs["place"], pairs["part"], pairs["row"], pairs["unit"][:, 1], pairs["unit"][:, 0]))
     ordered = pairs[order]
     new = np.ones(len(ordered), np.bool_)
     new[1:] = (ordered["unit"][1:] != ordered["unit"][:-1]).any(axis=1)
-    first = np.maximum.accumulate(np.where(new, np.arange(len(ordered)), 0))
-    dropped = ordered[np.arange(len(ordered)) - first >= max_rows]
-    return {int(part): dropped["place"][dropped["part"] == part] for part in np.unique(dropped["part"])}
+    rank = np.arange(len(ordered)) - np.maximum.accumulate(np.where(new, np.arange(len(ordered)), 0))
+    beyond, ranks = ordered[rank >= least], rank[rank >= least].astype(np.uint64)
+    parts = ((int(part), beyond["part"] == part) for part in np.unique(beyond["part"]))
+    return {part: (beyond["place"][here], ranks[here]) for part, here in parts}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -181,13 +202,17 @@ class Task:
     Args:
         work: What to make of the rows that count.
         columns: What to read.
-        unit: The unit's column and the key of its hashes, where the order of rows must be looked at.
+        unit: The unit's column, None for every row, and the key of its hashes, where the order of rows matters.
+        coins: Of a sample, if it is over one.
+        all_columns: Of the table, where every row is a unit.
         version: Of threea in the process that asks.
     """
 
     work: Callable[[int, Batches], Any]
     columns: tuple[str, ...]
-    unit: tuple[str, bytes] | None = None
+    unit: tuple[str | None, bytes] | None = None
+    coins: Coins | None = None
+    all_columns: tuple[str, ...] = ()
     version: str = threea.__version__
 
     def __call__(self, part: Part, kept: Kept | None = None) -> Outcome:
@@ -208,15 +233,18 @@ class Task:
         return Outcome(number, problem=problem)
 
     def _batches(self, part: Part, kept: Kept | None, count: _Counted) -> Iterator[pa.RecordBatch]:
-        watched = kept is not None and self.unit is not None and not part.stable
-        extra = (self.unit[0],) if watched and self.unit is not None and self.unit[0] not in self.columns else ()
+        watched = kept is not None and not part.stable
+        wanted = tuple(self.columns)
+        if watched or self.coins is not None:
+            # Every row a unit: what tells it from others is all of it.
+            wanted = self.all_columns if self.unit is None or self.unit[0] is None else (*wanted, self.unit[0])
         order = 0
-        for batch in part.batches((*self.columns, *extra)):
+        for batch in part.batches(tuple(dict.fromkeys(wanted))):
             if watched and self.unit is not None:
-                order = (order + order_of(batch.column(self.unit[0]), self.unit[1], count.read)) % 2**64
-            chosen = count.filtered(batch)
+                order = (order + order_of(batch, *self.unit, count.read)) % 2**64
+            chosen = count.filtered(batch, self.coins)
             refuse_too_many(count.rows)
-            yield chosen.select(list(self.columns)) if extra else chosen
+            yield chosen.select(list(self.columns))
         if watched and kept is not None and order != kept.order:
             raise InputError(OTHER_ROWS)
 
@@ -227,14 +255,20 @@ class _Counted:
     def __init__(self, kept: Kept | None) -> None:
         self.read = self.rows = 0
         self._mask = None if kept is None or not kept.bits else kept.mask
+        self._numbers = None if kept is None or kept.repeats is None else kept.numbers
+        self._most = None if kept is None else kept.rows
 
-    def filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return those of the next batch's rows that count."""
+    def filtered(self, batch: pa.RecordBatch, coins: Coins | None) -> pa.RecordBatch:
+        """Return those of the next batch's rows that count, and are in the sample if one is drawn."""
         start, self.read = self.read, self.read + batch.num_rows
-        if self._mask is not None:
-            if self.read > len(self._mask):
-                raise InputError(OTHER_ROWS)
-            batch = batch.filter(pa.array(self._mask[start : self.read]))
+        if self._most is not None and self.read > self._most:
+            raise InputError(OTHER_ROWS)
+        chosen = None if self._mask is None else self._mask[start : self.read]
+        if coins is not None:
+            none = np.zeros(batch.num_rows, np.uint64)
+            fallen = coins.chosen(batch, none if self._numbers is None else self._numbers[start : self.read])
+            chosen = fallen if chosen is None else chosen & fallen
+        batch = batch if chosen is None else batch.filter(pa.array(chosen))
         self.rows += batch.num_rows
         return batch
 

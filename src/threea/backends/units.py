@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from threea.backends.base import RowBackend, no_rows
+from threea.backends.coins import ROWS_KEY, Coins, numbers_among_equals
 from threea.backends.hashing import row_hashes
 from threea.errors import InputError
 
@@ -20,10 +21,10 @@ class UnitBackend(RowBackend):
     removing a unit changes at most `max_rows` rows. Rows without a unit count as one unit together.
     """
 
-    __slots__ = ("_backend", "_keep", "_units")
+    __slots__ = ("_backend", "_keep", "_unit", "_units")
 
     def __init__(self, backend: RowBackend, unit: str, max_rows: int, key: bytes) -> None:
-        self._backend, self.layout = backend, backend.layout
+        self._backend, self.layout, self._unit = backend, backend.layout, (unit, key)
         self._units = _codes(backend, unit)
         priority = np.concatenate(
             [np.zeros(0, np.uint64), *(row_hashes(batch, key) for batch in backend.batches(self.layout.names))]
@@ -37,6 +38,13 @@ class UnitBackend(RowBackend):
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows that stay."""
         yield from _filtered(self._backend, columns, self._keep)
+
+    def sample(self, rate: float, key: bytes) -> RowBackend:
+        """Return the view of the units whose coins fall so."""
+        coins = Coins(rate, key, self._unit)
+        batches = self.batches([self._unit[0]])
+        fallen = [coins.chosen(batch, np.zeros(batch.num_rows, np.uint64)) for batch in batches]
+        return _Filtered(self, np.concatenate([np.zeros(0, np.bool_), *fallen]))
 
     def sampled(self, chosen: NDArray[np.bool_]) -> RowBackend:
         """Return the view of the units chosen."""
@@ -61,6 +69,14 @@ class _Filtered(RowBackend):
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from _filtered(self._backend, columns, self._keep)
+
+
+def sampled_rows(backend: RowBackend, rate: float, key: bytes) -> RowBackend:
+    """Return the view of an engine's rows whose coins fall so, each by itself, equal rows too."""
+    batches = backend.batches(backend.layout.names)
+    hashes = np.concatenate([np.zeros(0, np.uint64), *(row_hashes(batch, ROWS_KEY) for batch in batches)])
+    words = np.column_stack([hashes, numbers_among_equals(hashes)])
+    return _Filtered(backend, Coins(rate, key, None).fall(words))
 
 
 def _filtered(backend: RowBackend, columns: Sequence[str], keep: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:

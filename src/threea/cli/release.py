@@ -187,7 +187,8 @@ def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> Non
     with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
         release = replace(prepared.run(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
-        files = publish.write(release, place, advance, check=prepared.table.check_ledger)
+        table = prepared.table
+        files = publish.write(release, place, advance, check=table.check_ledger, elsewhere=table.elsewhere)
     _tell(release)
     for file in files:
         terminal.say(f"  {file}")

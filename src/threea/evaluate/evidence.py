@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from threea.backends import open_backend
 from threea.backends.hashing import row_hashes
 from threea.errors import InputError, SettingError
+from threea.publish import digest_of
 from threea.table import codec
 from threea.table.dialect import Dialect
 from threea.table.layout import released, undeclared
@@ -124,8 +125,7 @@ def _synthetic(folder: Path, certificate: dict[str, Any], dialect: Dialect | Non
     paths = [folder / f"synthetic.{form}" for form in FORMATS if (folder / f"synthetic.{form}").exists()]
     if not paths:
         raise InputError(f"{folder} has no synthetic rows; give a folder made by `threea release`")
-    digest = hashlib.sha256(paths[0].read_bytes()).hexdigest()
-    if digest != certificate["synthetic_sha256"]:
+    if digest_of(paths[0]) != certificate["synthetic_sha256"]:
         raise InputError(f"{paths[0]} is not the file that its certificate names: tampered with, or replaced; refused")
     # Of how the private file was written, synthetic rows keep what separates values.
     kept = Dialect(separator=dialect.separator) if dialect and paths[0].suffix == ".csv" else None

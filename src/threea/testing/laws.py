@@ -25,11 +25,10 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
-from threea.drawing import LEAST_ROWS, SAME, STANDS_OUT
+from threea.drawing import CHUNK_ROWS, LEAST_ROWS, SAME, STANDS_OUT
 from threea.errors import BudgetRefused, InputError, SettingError, UserError
 from threea.framework import Recipe
 from threea.model_file import load_release, packed
-from threea.release import CHUNK_ROWS
 from threea.table import codec, conditions
 from threea.table.schema import Schema
 from threea.testing.canary import keeps_no_row
