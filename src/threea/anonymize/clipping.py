@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
+from threea.anonymize.linear_gradient import LinearGradient
 from threea.anonymize.lookup_sums import MOST_NUMBERS, SHRINK, LookupSum
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
@@ -30,7 +31,8 @@ BITS = 30
 _BLOCK = 1 << 22
 
 QUERIES = frozenset(
-    {Count, Marginal, Moments, Features, Grouped, Stack, Gradient, Vectors, Lengths, ClusterSums, ClusterMoments}
+    {Count, Marginal, Moments, Features, Grouped, Stack, Gradient, LinearGradient}
+    | {Vectors, Lengths, ClusterSums, ClusterMoments}
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
 _PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores, Projection}
