@@ -41,7 +41,7 @@ def houses() -> Dataset:
         - 0.004 * (2020 - built) * (1 - 0.25 * state)
         + 0.06 * np.log1p(plot / 100) * (1 + 1.5 * dear[town])
         + 0.5 * near
-        + rng.normal(0, 0.11, ROWS)
+        + rng.normal(0, 0.17, ROWS)
     )
     columns = {
         "town": pa.array(np.asarray(_TOWNS)[town]),

@@ -74,7 +74,7 @@ class Teacher:
         if not self.steps(table.schema) or model.label is None or model.label.size < 2:
             return model
         if isinstance(model.label.cells, Bins):
-            return taught_numbers(model, table, plan[STEP], self.steps_taken, self.alpha)
+            return taught_numbers(model, _informative(model), table, plan[STEP], self.steps_taken, self.alpha)
         # All classes that stand out from the noise, but at least two.
         fewest = min(3 * model.stddev, float(np.sort(model.sizes)[-2]))
         classes = tuple(int(code) for code in np.flatnonzero(model.sizes >= fewest))

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
-from threea.anonymize.linear_gradient import LinearGradient
 from threea.anonymize.lookup_sums import MOST_NUMBERS, SHRINK, LookupSum
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
 from threea.anonymize.query import Norm as Norm
+from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
 from threea.table.cells import Bins, Categories, Merged
@@ -31,7 +31,7 @@ BITS = 30
 _BLOCK = 1 << 22
 
 QUERIES = frozenset(
-    {Count, Marginal, Moments, Features, Grouped, Stack, Gradient, LinearGradient}
+    {Count, Marginal, Moments, Features, Grouped, Stack, Gradient, ScoreGradient}
     | {Vectors, Lengths, ClusterSums, ClusterMoments}
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""

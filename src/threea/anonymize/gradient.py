@@ -22,7 +22,7 @@ GRID = 1 << 10
 """Weights are whole multiples of 1 / GRID."""
 _LARGEST = 30
 """Logits beyond this count as this: e**-30 is nothing."""
-_EXPONENTIALS = np.exp(-np.arange(2 * _LARGEST * GRID + 1) / GRID)
+EXPONENTIALS = np.exp(-np.arange(2 * _LARGEST * GRID + 1) / GRID)
 _MOST_CLASSES = 1 << 20
 _LEAST = 2.0**-40
 """Of class_weights and clip: squares of much smaller numbers would vanish, and nothing would be clipped."""
@@ -106,9 +106,9 @@ class Gradient(LookupSum):
     def _residuals(self, label: NDArray[Any], codes: list[NDArray[Any]], whole: Integers, step: float) -> Floats:
         """Return each row's expected less actual class, clipped, in whole grid steps; shape (classes told, rows)."""
         logits = looked_up(whole, codes, self._offsets)
-        below = np.minimum(logits.max(axis=0) - logits, len(_EXPONENTIALS) - 1)
-        powers = _EXPONENTIALS[below]
-        residual = powers / _added(powers)
+        below = np.minimum(logits.max(axis=0) - logits, len(EXPONENTIALS) - 1)
+        powers = EXPONENTIALS[below]
+        residual = powers / added(powers)
         position = np.full(self.label.size + 1, -1)
         position[list(self.classes)] = np.arange(len(self.classes))
         actual = position[label]
@@ -117,7 +117,7 @@ class Gradient(LookupSum):
         if len(self.classes) == 2:
             residual = residual[1:]
         residual *= np.append(self.class_weights, 0.0)[actual]
-        length = np.sqrt(_added(residual * residual))
+        length = np.sqrt(added(residual * residual))
         longest = self.clip * SHRINK
         residual *= np.divide(longest, length, out=np.ones_like(length), where=length > longest)
         return np.asarray(np.trunc(residual * (SHRINK / step)))
@@ -133,7 +133,7 @@ def looked_up(weights: Integers, codes: list[NDArray[Any]], offsets: Integers) -
     return total
 
 
-def _added(numbers: Floats) -> Floats:
+def added(numbers: Floats) -> Floats:
     """Add up the first axis in order: a sum by pairs could depend on how many rows there are."""
     total: Floats = np.zeros_like(numbers[0])
     for row in numbers:
@@ -151,10 +151,12 @@ class Residuals:
 
     @property
     def norms(self) -> Integers:
+        """The squared L2 norm of what each row adds."""
         present: Integers = np.sum([cell >= 0 for cell in self.cells], axis=0, dtype=np.int64)
         return times(squared(self.residuals.T), present)
 
     def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
+        """Add the residuals of the rows admitted, in each of their cells."""
         for feature, cell in enumerate(self.cells):
             inside = admitted & (cell >= 0)
             start, end = self.offsets[feature], self.offsets[feature + 1]
