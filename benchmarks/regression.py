@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks import datasets
 from benchmarks.adult import DATA
 from benchmarks.datasets.dataset import Dataset, read
+from benchmarks.datasets.houses import houses
 from benchmarks.measure import described, released, rows_drawn, scored
 from benchmarks.record import RESULTS, record
 from threea.evaluate.evidence import matrices
@@ -29,6 +30,7 @@ def tables() -> dict[str, Dataset]:
         "adult: age": replace(adult, target="age", schema=replace(adult.schema, target="age")),
         "diabetes130: time_in_hospital": _numeric("diabetes130", "diabetes130_hospitals.parquet", "time_in_hospital"),
         "support2: totcst": _numeric("support2", "support2.parquet", "totcst"),
+        "houses: price": houses(),
     }
 
 

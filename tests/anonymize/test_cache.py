@@ -16,6 +16,7 @@ from threea.anonymize.gradient import Gradient
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Count, Marginal, Rows, Stack
+from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.selection import QualityScores
 from threea.backends import MemoryBackend
 from threea.budget import Budget
@@ -232,6 +233,9 @@ QUERIES = {
     "marginal": Marginal((CELLS[0], CELLS[1])),
     "merged": Marginal((HALVES, CELLS[1])),
     "gradient": Gradient(CELLS[1], (0, 1, 2), (HALVES, CELLS[0]), np.ones((3, 2 + CELLS[0].size)), (0.5,) * 3, 0.5),
+    "score gradient": ScoreGradient(
+        CELLS[0], np.arange(CELLS[0].size)[:, None] / 9, np.zeros(CELLS[0].size), (HALVES,), np.ones((1, 2)), 0.5
+    ),
     "stack": Stack((Marginal((HALVES,)), Marginal((CELLS[1],)))),
 }
 

@@ -13,6 +13,7 @@ from threea.anonymize import clipping as bounding
 from threea.anonymize.clipping import BITS, Norm, check, clipped_sum, step_of
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Rows, Stack
+from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.vectors import Frame, Moment, Vectors
 from threea.errors import SettingError
 from threea.table.cells import Categories
@@ -156,6 +157,7 @@ def test_what_the_grid_keeps_exact_is_not(query):
 PAIR = Categories(column="c", count=2, missing=False)
 EXACT = [
     Gradient(PAIR, (0, 1), (PAIR,), np.zeros((2, 2)), (1.0, 1.0), 1.0),
+    ScoreGradient(PAIR, np.eye(2), np.zeros(2), (PAIR,), np.zeros((2, 2)), 1.0),
     Vectors(
         frame=Frame(cells=(PAIR,), scores=((0, 1),), grid=(1,), kept=(0,)),
         radius=1.0,

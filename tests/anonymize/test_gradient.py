@@ -214,13 +214,13 @@ def test_more_rows_than_a_block_holds_are_added_block_by_block(monkeypatch):
     query = Gradient(LABEL, (0, 1), (WARD,), np.ones((2, WARD.size)), (1.0, 1.0), 1.0)
     rows = table_of(1000, 8)
     whole = query.total(rows, 2.0**-30)
-    monkeypatch.setattr(gradient, "_BLOCK", 64)
+    monkeypatch.setattr(gradient, "BLOCK", 64)
     np.testing.assert_array_equal(query.total(rows, 2.0**-30), whole)
     assert np.any(whole != query.total(part_of(rows, slice(0, 64)), 2.0**-30))
 
 
 def test_sums_of_a_block_are_exact_in_a_double():
-    assert gradient._BLOCK * 2**30 < 2**53
+    assert gradient.BLOCK * 2**30 < 2**53
 
 
 def test_cells_are_all_it_takes_from_the_rows():

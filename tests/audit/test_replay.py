@@ -21,6 +21,7 @@ from threea.anonymize.gradient import Gradient
 from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.noisy_sum import scale_of
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.audit import replay as module
@@ -201,6 +202,9 @@ QUERIES = {
     "grouped": Grouped(Y, Moments((DOMAIN["x"],), order=1)),
     "stack": Stack((Count(), Marginal((X,)), Moments((DOMAIN["x"],)))),
     "gradient": Gradient(Y, (0, 1), (X,), np.linspace(-2, 2, 2 * X.size).reshape(2, -1), (1.0, 0.5), 0.7),
+    "score gradient": ScoreGradient(
+        X, np.linspace(-1, 2, 2 * X.size).reshape(-1, 2), np.zeros(X.size), (X, Y), np.ones((2, X.size + Y.size)), 0.7
+    ),
     "sums": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.SUMS, by=Y),
     "squares": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.POWER),
     "products": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.SECOND_MOMENTS),

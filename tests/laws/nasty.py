@@ -21,6 +21,7 @@ from threea.anonymize.network_gradient import NetworkGradient, aligned
 from threea.anonymize.plan import Plan
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.spending import Unit
 from threea.anonymize.vectors import MOST_SCORE, Frame, Lengths, Moment, Vectors
@@ -204,6 +205,19 @@ def _gradients(draw):
 
 
 @st.composite
+def _score_gradients(draw):
+    """Make gradients of extreme weights and scores, some for labels without scores."""
+    label = draw(_CELLS.filter(lambda cells: cells.size > 1))
+    cells = tuple(draw(st.lists(_CELLS, min_size=1, max_size=4)))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    scores = rng.choice([0.0, 1.0, -8.0, 8.0, 2.0**-12, 0.3], (label.size, draw(st.integers(1, 3))))
+    scores[2:][rng.random(label.size - 2) < 0.3] = np.nan
+    weights = rng.choice(_WEIGHTS, (scores.shape[1], sum(each.size for each in cells)))
+    biases = rng.choice(_WEIGHTS, label.size)
+    return ScoreGradient(label, scores, biases, cells, weights, draw(st.sampled_from([64.0, 1.0, 0.3, 2.0**-10])))
+
+
+@st.composite
 def _frames(draw):
     """Make coordinates of all columns, in one line."""
     rng = np.random.default_rng(draw(st.integers(0, 999)))
@@ -322,6 +336,7 @@ _LEAVES = {
 _GROUPED = st.builds(Grouped, _CELLS, st.one_of(*_LEAVES.values()))
 _EXACT = {
     Gradient: _gradients(),
+    ScoreGradient: _score_gradients(),
     ClusterSums: _cluster_sums(),
     ClusterMoments: _cluster_moments(),
     MeanEmbedding: _mean_embeddings(),

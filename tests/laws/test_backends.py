@@ -33,6 +33,7 @@ from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.open_table import _fingerprint, open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
+from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.backends import base, open_backend
@@ -153,6 +154,12 @@ def gradient(label: Any, classes: tuple[int, ...]) -> Gradient:
     return Gradient(label, classes, cells, weights, (1.0, *(0.7,) * (len(classes) - 1)), 0.4)
 
 
+def score_gradient(label: Any) -> ScoreGradient:
+    rng = np.random.default_rng(6)
+    scores, width = rng.normal(size=(label.size, 2)), sum(cells.size for cells in CELLS)
+    return ScoreGradient(label, scores, rng.normal(size=label.size), CELLS, rng.normal(size=(2, width)), 0.8)
+
+
 def clusters(by: Any) -> ClusterSums:
     tables = tuple(np.arange(cells.size)[:, None] * 900 // cells.size - 450 for cells in CELLS)
     scores = Scores(CELLS, tables)
@@ -198,6 +205,7 @@ LEAVES: dict[str, list[Query]] = {
     "MeanEmbedding": [embedding(None), embedding(DIED)],
     "SlotSums": [slots(None), slots(DIED)],
     "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],
+    "ScoreGradient": [score_gradient(WARD), score_gradient(SCHEMA["lactate"].cells(4))],
     "Lengths": [Lengths(frame=FRAME, edges=(0.5, 1.0, 2.0, 4.0))],
     "Vectors": [Vectors(frame=FRAME, radius=2.0, moment=moment, by=by) for moment in Moment for by in (None, DIED)],
 }

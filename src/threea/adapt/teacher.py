@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from threea.adapt.number_teacher import taught_numbers
 from threea.adapt.taught import Taught, all_classes, centred, softmax
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.plan import Plan, Step
 from threea.approximate.tree_model import TreeModel
 from threea.errors import SettingError
-from threea.table.cells import Merged
+from threea.table.cells import Bins, Merged
 from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -72,6 +73,8 @@ class Teacher:
             raise SettingError(f"the teacher labels rows of a label tree, not of a {type(model).__name__}")
         if not self.steps(table.schema) or model.label is None or model.label.size < 2:
             return model
+        if isinstance(model.label.cells, Bins):
+            return taught_numbers(model, _informative(model), table, plan[STEP], self.steps_taken, self.alpha)
         # All classes that stand out from the noise, but at least two.
         fewest = min(3 * model.stddev, float(np.sort(model.sizes)[-2]))
         classes = tuple(int(code) for code in np.flatnonzero(model.sizes >= fewest))

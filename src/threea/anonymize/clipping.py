@@ -23,6 +23,7 @@ from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
 from threea.anonymize.query import Norm as Norm
+from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
@@ -49,6 +50,7 @@ QUERIES = frozenset(
         ClusterMoments,
         MeanEmbedding,
         NetworkGradient,
+        ScoreGradient,
         SlotSums,
     }
 )

@@ -18,15 +18,15 @@ from threea.anonymize.query import Norm, Rows
 from threea.errors import SettingError
 from threea.table.cells import AnyCells
 
-_GRID = 1 << 10
-"""Weights are whole multiples of 1 / _GRID."""
+GRID = 1 << 10
+"""Weights are whole multiples of 1 / GRID."""
 _LARGEST = 30
 """Logits beyond this count as this: e**-30 is nothing."""
-_EXPONENTIALS = np.exp(-np.arange(2 * _LARGEST * _GRID + 1) / _GRID)
+EXPONENTIALS = np.exp(-np.arange(2 * _LARGEST * GRID + 1) / GRID)
 _MOST_CLASSES = 1 << 20
 _LEAST = 2.0**-40
 """Of class_weights and clip: squares of much smaller numbers would vanish, and nothing would be clipped."""
-_BLOCK = 1 << 16
+BLOCK = 1 << 16
 """Rows added up at once: floats hold sums of up to 2**22 whole numbers of up to 2**30 exactly."""
 
 
@@ -94,25 +94,21 @@ class Gradient(LookupSum):
         """The difference stands once in each feature."""
         return self.clip * math.sqrt(len(self.cells))
 
-    def contributions(self, rows: Rows, step: float, norm: Norm) -> Iterator[_Residuals]:
+    def contributions(self, rows: Rows, step: float, norm: Norm) -> Iterator[Residuals]:
         """Work out the residuals. Logits and residuals are whole numbers, so no order of adding them matters."""
         label, codes = rows.index(self.label), [rows.index(cells) for cells in self.cells]
-        whole = np.round(np.clip(np.nan_to_num(self.weights), -_LARGEST, _LARGEST) * _GRID).astype(np.int64)
-        for start in range(0, rows.count, _BLOCK):
-            block = slice(start, start + _BLOCK)
+        whole = np.round(np.clip(np.nan_to_num(self.weights), -_LARGEST, _LARGEST) * GRID).astype(np.int64)
+        for start in range(0, rows.count, BLOCK):
+            block = slice(start, start + BLOCK)
             cells = [index[block] for index in codes]
-            yield _Residuals(self._residuals(label[block], cells, whole, step), cells, self._offsets)
+            yield Residuals(self._residuals(label[block], cells, whole, step), cells, self._offsets)
 
     def _residuals(self, label: NDArray[Any], codes: list[NDArray[Any]], whole: Integers, step: float) -> Floats:
         """Return each row's expected less actual class, clipped, in whole grid steps; shape (classes told, rows)."""
-        logits, offsets = np.zeros((len(self.classes), len(label)), np.int64), self._offsets
-        for column, index in enumerate(codes):
-            start, end = offsets[column], offsets[column + 1]
-            # A value without a cell has number -1: the last entry, which is 0.
-            logits += np.pad(whole[:, start:end], ((0, 0), (0, 1)))[:, index]
-        below = np.minimum(logits.max(axis=0) - logits, len(_EXPONENTIALS) - 1)
-        powers = _EXPONENTIALS[below]
-        residual = powers / _added(powers)
+        logits = looked_up(whole, codes, self._offsets)
+        below = np.minimum(logits.max(axis=0) - logits, len(EXPONENTIALS) - 1)
+        powers = EXPONENTIALS[below]
+        residual = powers / added(powers)
         position = np.full(self.label.size + 1, -1)
         position[list(self.classes)] = np.arange(len(self.classes))
         actual = position[label]
@@ -121,13 +117,23 @@ class Gradient(LookupSum):
         if len(self.classes) == 2:
             residual = residual[1:]
         residual *= np.append(self.class_weights, 0.0)[actual]
-        length = np.sqrt(_added(residual * residual))
+        length = np.sqrt(added(residual * residual))
         longest = self.clip * SHRINK
         residual *= np.divide(longest, length, out=np.ones_like(length), where=length > longest)
         return np.asarray(np.trunc(residual * (SHRINK / step)))
 
 
-def _added(numbers: Floats) -> Floats:
+def looked_up(weights: Integers, codes: list[NDArray[Any]], offsets: Integers) -> Integers:
+    """Return the sums of rows' cells' weights, one line for each line of weights: whole numbers, exact."""
+    total = np.zeros((len(weights), len(codes[0])), np.int64)
+    for column, index in enumerate(codes):
+        start, end = offsets[column], offsets[column + 1]
+        # A value without a cell has number -1: the last entry, which is 0.
+        total += np.pad(weights[:, start:end], ((0, 0), (0, 1)))[:, index]
+    return total
+
+
+def added(numbers: Floats) -> Floats:
     """Add up the first axis in order: a sum by pairs could depend on how many rows there are."""
     total: Floats = np.zeros_like(numbers[0])
     for row in numbers:
@@ -136,7 +142,7 @@ def _added(numbers: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Residuals:
+class Residuals:
     """A block of rows: their residuals in whole numbers, shape (classes told, rows), and their cells by feature."""
 
     residuals: Floats
@@ -145,10 +151,12 @@ class _Residuals:
 
     @property
     def norms(self) -> Integers:
+        """The squared L2 norm of what each row adds."""
         present: Integers = np.sum([cell >= 0 for cell in self.cells], axis=0, dtype=np.int64)
         return times(squared(self.residuals.T), present)
 
     def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
+        """Add the residuals of the rows admitted, in each of their cells."""
         for feature, cell in enumerate(self.cells):
             inside = admitted & (cell >= 0)
             start, end = self.offsets[feature], self.offsets[feature + 1]

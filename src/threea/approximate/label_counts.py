@@ -22,18 +22,25 @@ RARE = 5.0
 RARE_CELLS = 20.0
 """The same where cells are chosen: a frequent class can tell of its own features as finely as its rows allow.
 Chosen."""
-_NUMERIC_CLASSES = 12
+RANGES = 12
 """Ranges of a numeric target. Chosen."""
+_STANDS_OUT = 2.0
+"""Cells of a numeric target with fewer rows than so many standard deviations of the noise count as empty. Chosen: a few
+rows too many in a long tail are worth more to a regression than all others."""
 
 
-def counted_label(table: PrivateTable, plan: Plan) -> tuple[Merged | None, Floats, Floats]:
-    """Count the rows per class; a number's classes are ranges that hold about equally many."""
+def counted_label(table: PrivateTable, plan: Plan, ranges: int = RANGES) -> tuple[Merged | None, Floats, Floats]:
+    """Count the rows per class; a number's classes are so many ranges that hold about equally many."""
     schema = table.schema
     if schema.target is None:
         return None, np.ones((1, 1)), table.measure(Count(), plan[CLASSES]).value.reshape(1)
     cells = schema[schema.target].cells(64)
     counts = table.measure(Marginal((cells,)), plan[CLASSES]).value
-    groups = tuple(range(cells.size)) if not isinstance(cells, Bins) else grouped(cells, counts, _NUMERIC_CLASSES)
+    groups = tuple(range(cells.size))
+    if isinstance(cells, Bins):
+        kept = np.where(counts > _STANDS_OUT * counted_stddev(table, plan), counts, 0.0)
+        counts = kept if kept.any() else counts
+        groups = grouped(cells, counts, ranges)
     label = Merged(cells=cells, groups=groups)
     spread = np.zeros((label.size, cells.size))
     for group in range(label.size):

@@ -19,7 +19,16 @@ from threea.anonymize.query import Marginal, Stack
 from threea.anonymize.selection import QualityScores
 from threea.approximate.denoise import fitted
 from threea.approximate.feature import Feature, fine_cells
-from threea.approximate.label_counts import CLASSES, RARE, RARE_CELLS, balanced, combined, counted_label, counted_stddev
+from threea.approximate.label_counts import (
+    CLASSES,
+    RANGES,
+    RARE,
+    RARE_CELLS,
+    balanced,
+    combined,
+    counted_label,
+    counted_stddev,
+)
 from threea.approximate.tree_model import Edge, TreeModel
 from threea.table.schema import Schema
 
@@ -45,15 +54,19 @@ class LabelAugmentedTree:
             that tell most.
         most: How many times as many rows as of the rarest class there may be of another; infinite to draw all as they
             occur.
+        ranges: How many classes a numeric target is cut into.
     """
 
     pairs: float = 0.55
     most: float = RARE
+    ranges: int = RANGES
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Count the classes, each feature by class, and the tree's pairs by class."""
         edges = len(schema.features) - 1
-        first = (Step(name=CLASSES, weight=0.02), Step(name=FEATURES, weight=0.98 - self.pairs))
+        number = schema.target is not None and schema[schema.target].kind.numeric
+        # How a number is distributed is part of the task; of classes, a few counts are enough.
+        first = (Step(name=CLASSES, weight=0.1 if number else 0.02), Step(name=FEATURES, weight=0.98 - self.pairs))
         if edges < 1:
             return first if edges == 0 else first[:1]
         return (
@@ -64,7 +77,7 @@ class LabelAugmentedTree:
 
     def fit(self, table: PrivateTable, plan: Plan) -> TreeModel:
         """Ask from coarse to fine: each answer says how finely the next question can be put."""
-        label, spread, counted = counted_label(table, plan)
+        label, spread, counted = counted_label(table, plan, self.ranges)
         schema = table.schema
         if not schema.features:
             stddev = counted_stddev(table, plan)

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from threea.adapt.teacher import Teacher
+from threea.approximate.label_counts import RANGES
 from threea.approximate.label_tree import LabelAugmentedTree
 from threea.errors import SettingError
 from threea.framework import Recipe
+
+TAUGHT_RANGES = 4
+"""Classes of a numeric target that a teacher will cut finer: of fewer, pairs of features stand out more. Chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,7 @@ class LabelTree(Recipe):
     @property
     def approximate(self) -> LabelAugmentedTree:
         """L1: the distribution of the rows (steps 1 to 4)."""
-        return LabelAugmentedTree()
+        return LabelAugmentedTree(ranges=RANGES if self.alpha == 1 else TAUGHT_RANGES)
 
     @property
     def adapt(self) -> Teacher:
