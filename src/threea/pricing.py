@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.plan import Plan
+from threea.anonymize.events import Gaussian, Pure
+from threea.anonymize.plan import Plan, Step
 from threea.certificate import Guarantee
 from threea.describe import discover
 from threea.drawing import SAME
@@ -15,6 +16,9 @@ from threea.errors import MissingExtra, SettingError
 
 if TYPE_CHECKING:
     from threea.framework import Recipe
+
+SCORE = "score"
+"""The line that pays for a score."""
 
 
 def check_sampling(recipe: Recipe, rows: int | str | None, seed: int | None) -> None:
@@ -40,8 +44,13 @@ def check_numbers(rows: int | str | None, seed: int | None) -> None:
         raise SettingError(f"seed ({seed}) must be a whole number, at least 0")
 
 
-def priced(recipe: Recipe, table: PrivateTable) -> Plan:
+def priced(recipe: Recipe, table: PrivateTable, score: float = 0.0) -> Plan:
     """Price the steps of both stages, and of finding the schema where there is none, to use up the table's budget.
+
+    Args:
+        recipe: What will run.
+        table: What it will ask.
+        score: The share of the budget that measures what the release is worth.
 
     Raises:
         SettingError: It reads the rows without a proof, and the table was not opened to allow that.
@@ -55,5 +64,10 @@ def priced(recipe: Recipe, table: PrivateTable) -> Plan:
     found, steps = discover.steps(table.schema), recipe.approximate.steps(table.schema)
     steps += recipe.adapt.steps(table.schema) if recipe.adapt else ()
     scale = (1 - discover.SHARE if found else 1) / sum(step.weight for step in steps)
-    own = (replace(step, weight=step.weight * scale) for step in steps)
-    return Plan.calibrate(table.budget, (*found, *own), recipe=recipe.name)
+    own = [*found, *(replace(step, weight=step.weight * scale) for step in steps)]
+    if score:
+        total = sum(step.weight for step in own)
+        own = [replace(step, weight=step.weight * (1 - score) / total) for step in own]
+        own.append(Step(name=SCORE, weight=score, kind=Gaussian if table.budget.delta else Pure))
+    return Plan.calibrate(table.budget, own, recipe=recipe.name)
+

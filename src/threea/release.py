@@ -29,6 +29,7 @@ from threea.model_summary import ModelSummary
 from threea.place import Place
 from threea.pricing import check_numbers
 from threea.report import words
+from threea.score import Score
 from threea.table import codec, conditions
 from threea.table.conditions import Among, Given
 from threea.table.dialect import Dialect
@@ -87,6 +88,8 @@ class Release:
     """Whether rare classes are drawn more often than they occur."""
     spreadsheet_safe: bool = False
     """Whether text cells that a spreadsheet might run are written with an apostrophe before them."""
+    score: Score | None = None
+    """What a model trained on it is expected to reach, if that was asked of the private table."""
 
     @classmethod
     def made(
@@ -183,11 +186,11 @@ class Release:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Draw the synthetic rows, the same ones each time."""
-        for start, chunk in self._chunks():
+        for start, chunk in self.chunks():
             yield codec.decode(chunk, self.schema, self.layout, first_row=start)
 
-    def _chunks(self) -> Iterator[tuple[int, Chunk]]:
-        """Draw the synthetic rows, encoded; or cut a finite set of them into chunks."""
+    def chunks(self) -> Iterator[tuple[int, Chunk]]:
+        """Draw the synthetic rows, encoded; or cut a finite set of them into chunks. Each comes with its first row."""
         points = self.summary.points
         for start in range(0, self.rows, CHUNK_ROWS):
             stop = min(start + CHUNK_ROWS, self.rows)
@@ -211,13 +214,17 @@ class Release:
     @property
     def sample_weight(self) -> NDArray[np.float64]:
         """How much each row of `table` must count for the private ratio of classes; 1 where they are drawn in it."""
-        weights = {code: share / drawn for code, (drawn, share) in self._class_shares.items()}
-        target = self.schema.target
+        weights, target = self.class_weights, self.schema.target
         if target is None or not weights:
             return np.ones(self.rows)
         return np.concatenate(
-            [np.array([weights.get(int(code), 1.0) for code in chunk[target]]) for _, chunk in self._chunks()]
+            [np.array([weights.get(int(code), 1.0) for code in chunk[target]]) for _, chunk in self.chunks()]
         )
+
+    @property
+    def class_weights(self) -> Mapping[int, float]:
+        """How much a row must count for the private ratio, by its class's code; empty if classes are drawn in it."""
+        return {code: share / drawn for code, (drawn, share) in self._class_shares.items()}
 
     @property
     def table(self) -> pa.Table:
@@ -306,6 +313,7 @@ class Release:
             created=self.created,
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
             spreadsheet_safe=self.spreadsheet_safe,
+            score=self.score.to_json() if self.score else None,
         )
 
     def save(

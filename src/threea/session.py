@@ -25,6 +25,7 @@ from threea.framework import Progress, Recipe
 from threea.pricing import check_sampling
 from threea.publish import form_of
 from threea.receipt import receipt
+from threea import scoring
 from threea.recipes import DEFAULT, RECIPES
 from threea.release import Release
 from threea.table.dialect import Dialect
@@ -43,6 +44,7 @@ class Prepared:
         rows: How many synthetic rows, or ``same``; None for the default.
         seed: Of sampling.
         balance: Whether rare classes are drawn more often than they occur.
+        score: The share of the budget that measures what the release is worth.
         cost: About what it will take at most, in processor time and memory; None if nothing is known.
         ledger: Where the spending will be written down, None if nowhere.
         new_ledger: Whether that file was made just now.
@@ -56,6 +58,7 @@ class Prepared:
     rows: int | str | None
     seed: int | None
     balance: bool
+    score: float
     cost: Cost | None
     ledger: str | None
     new_ledger: bool = False
@@ -79,7 +82,8 @@ class Prepared:
             raise SettingError("a rehearsal cannot be run, for its ledger would not remember it; prepare the release")
         with outcome(lambda: stated(charged=self.table.charged, written=False)):
             made = self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
-        return replace(made, balance=self.balance)
+            made = replace(made, balance=self.balance)
+            return scoring.scored(made, self.table, self.plan) if self.score else made
 
     def __str__(self) -> str:
         """Return the receipt: what will be asked, of whom, under which promise."""
@@ -105,6 +109,7 @@ def prepare(
     rows: int | str | None = None,
     seed: int | None = None,
     balance: bool = False,
+    score: float = 0.0,
     ledger: Ledger | str | PathLike[str] | None = None,
     new_ledger: bool = False,
     dataset: str = "unnamed",
@@ -131,6 +136,8 @@ def prepare(
             least 20,000: drawing is free, and learners gain from it.
         seed: Makes sampling repeatable. Noise cannot be seeded.
         balance: Draw rare classes of the target more often than they occur; ``release.sample_weight`` undoes it.
+        score: A share of the budget, such as 0.03, that measures what the release is worth: a model is trained on its
+            rows, and how it scores the private ones is counted with noise. ``release.score`` may be published.
         ledger: Where spending is written down; a path that leads to no file makes a new ledger.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
@@ -171,6 +178,7 @@ def prepare(
     chosen, reason = asked.chosen(table.schema)
     if balance:
         _refuse_balance(chosen, table.schema)
+    scoring.check(score, chosen, table.schema)
     cost = cost_of(chosen.name, table.schema, data, getattr(chosen, "max_model_size", 0.0))
     if cost is not None:
         cost.refuse_unreasonable(chosen.name)
@@ -178,10 +186,11 @@ def prepare(
         recipe=chosen,
         reason=f"picked by {asked.name}: {reason}" if reason else "",
         table=table,
-        plan=chosen.plan(table),
+        plan=chosen.plan(table, score),
         rows=rows,
         seed=seed,
         balance=balance,
+        score=score,
         cost=cost,
         ledger=ledger.path if isinstance(ledger, Ledger) else None if ledger is None else str(ledger),
         new_ledger=made,

@@ -20,6 +20,7 @@ from threea.anonymize.lookup_sums import MOST_NUMBERS, SHRINK, LookupSum
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
 from threea.anonymize.query import Norm as Norm
+from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
 from threea.table.cells import Bins, Categories, Merged
@@ -30,10 +31,23 @@ BITS = 30
 _BLOCK = 1 << 22
 
 QUERIES = frozenset(
-    {Count, Marginal, Moments, Features, Grouped, Stack, Gradient, Vectors, Lengths, ClusterSums, ClusterMoments}
+    {
+        Count,
+        Marginal,
+        Moments,
+        Features,
+        Grouped,
+        Stack,
+        Gradient,
+        Vectors,
+        Lengths,
+        ClusterSums,
+        ClusterMoments,
+        ScoreHistogram,
+    }
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
-_PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores, Projection}
+_PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores, Projection, Trees}
 _PLAIN = frozenset({int, float, bool, str, NoneType, Kind, Moment, np.float64, np.int64, np.ndarray})
 
 

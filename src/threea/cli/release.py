@@ -87,6 +87,10 @@ def release(
     balance: Annotated[
         bool, typer.Option("--balance", help="Draw rare classes more often than they occur; weights undo it.")
     ] = False,
+    score: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="Of the budget, e.g. 0.03: measure what the release is worth, to publish."),
+    ] = "0",
     ledger: Annotated[Path | None, typer.Option(help="Where spending is written down.")] = None,
     new_ledger: Annotated[
         bool, typer.Option("--new-ledger", help="Make the ledger if it is not there; with --cap this must be said.")
@@ -131,6 +135,7 @@ def release(
         rows=_rows(rows),
         seed=seed,
         balance=balance,
+        score=terminal.number("score", score),
         ledger=ledger,
         new_ledger=new_ledger,
         dataset=dataset or _name(data),
@@ -192,6 +197,8 @@ def _tell(release: Release) -> None:
         terminal.say(f"Note: {release.rows_note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
+    if release.score:
+        terminal.say(release.score.sentence)
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
 
 
