@@ -18,6 +18,7 @@ NAMES = (
     "published_leaks",
     "mcgen_leaks",
     "regression",
+    "score",
     "no_target",
     "ledger_faults",
     "fuzz",

@@ -30,11 +30,13 @@ class Expected:
         name: One of `NAMES`.
         value: The estimate; None if noise hides it.
         margin: Half the width of its interval: by the noise, and by the chance that chose the private rows.
+        optimism: How much was taken off, because the private rows had a part in the release.
     """
 
     name: str
     value: float | None
     margin: float | None
+    optimism: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,10 @@ class Score:
             "task": self.task,
             "positive": self.positive,
             "level": LEVEL,
-            "figures": {each.name: {"value": each.value, "margin": each.margin} for each in self.figures},
+            "figures": {
+                each.name: {"value": each.value, "margin": each.margin, "optimism_taken_off": each.optimism}
+                for each in self.figures
+            },
             "calibration": [
                 {"predicted": p.predicted, "observed": p.observed, "margin": p.margin, "share": p.share}
                 for p in self.calibration

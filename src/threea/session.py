@@ -83,7 +83,7 @@ class Prepared:
         with outcome(lambda: stated(charged=self.table.charged, written=False)):
             made = self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
             made = replace(made, balance=self.balance)
-            return scoring.scored(made, self.table, self.plan) if self.score else made
+            return scoring.scored(made, self.recipe, self.table, self.plan) if self.score else made
 
     def __str__(self) -> str:
         """Return the receipt: what will be asked, of whom, under which promise."""

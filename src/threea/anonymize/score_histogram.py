@@ -52,7 +52,9 @@ class Trees:
     def __post_init__(self) -> None:
         trees, leaves = self.values.shape if self.values.ndim == 2 else (-1, 0)
         if not self.cells or self.reachable.shape != (trees, sum(cells.size for cells in self.cells)):
-            raise SettingError(f"reachable ({self.reachable.shape}) must have a number for every tree and cell of some feature")
+            raise SettingError(
+                f"reachable ({self.reachable.shape}) must have a number for every tree and cell of some feature"
+            )
         if trees > MOST_TREES or leaves > MOST_LEAVES or self.outputs < 1:
             raise SettingError(f"trees must be at most {MOST_TREES} of at most {MOST_LEAVES} leaves, for some output")
         if self.reachable.dtype.kind != "i" or self.values.dtype != np.int64:

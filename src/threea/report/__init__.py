@@ -15,6 +15,7 @@ from threea.report import words
 from threea.report.charts import ColumnChart, column_chart
 from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
+from threea.score import NAMES
 from threea.table import codec
 from threea.table.schema import Kind
 
@@ -76,6 +77,8 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         most_edges=MOST,
         teachers=teachers,
         classes=release.classes,
+        score=release.score,
+        score_names=NAMES,
         noise=release.summary.noise,
         sampled_rows=sample.num_rows,
         private_rows=release.summary.private_rows,

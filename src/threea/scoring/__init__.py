@@ -7,7 +7,6 @@ histogram, to which each row adds 1 in a single place; it is planned, priced and
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan
 from threea.anonymize.score_histogram import ScoreHistogram
 from threea.certificate import Guarantee
+from threea.describe import discover
 from threea.errors import MissingExtra, SettingError
 from threea.framework import Recipe
 from threea.pricing import SCORE
@@ -24,6 +24,7 @@ from threea.release import Release
 from threea.score import Expected, Score
 from threea.scoring import estimate
 from threea.scoring.learner import Learned, learned
+from threea.scoring.optimism import exact, gains
 from threea.table.cells import AnyCells, Bins
 from threea.table.schema import OTHER, Chunk, Schema
 
@@ -57,7 +58,7 @@ def check(share: float, recipe: Recipe, schema: Schema) -> None:
         raise MissingExtra("lightgbm", "evaluate")
 
 
-def scored(release: Release, table: PrivateTable, plan: Plan) -> Release:
+def scored(release: Release, recipe: Recipe, table: PrivateTable, plan: Plan) -> Release:
     """Return a release with its score.
 
     Guarantees:
@@ -69,11 +70,13 @@ def scored(release: Release, table: PrivateTable, plan: Plan) -> Release:
 
     Args:
         release: What was made; its rows are what the model learns from.
+        recipe: By what.
         table: The private table.
         plan: What pays, with a line for the score.
     """
+    others = {SCORE, *(step.name for step in discover.steps(table.schema))}
     table = table.described(release.schema)
-    rows = _taken(release.chunks())
+    rows = training_rows(release)
     count = len(next(iter(rows.values())))
     model = learned(rows, release.schema, release.class_weights)
     if model is None:
@@ -87,15 +90,18 @@ def scored(release: Release, table: PrivateTable, plan: Plan) -> Release:
     else:
         score = _many_classes(release, table, plan, model)
     table.check_ledger()
-    return replace(
-        release, score=replace(score, rows=count), spent=table.spent(plan), ledger_head=table.ledger_head
-    )
+    elsewhere = sum(line.share for line in plan.lines if line.name in others)
+    gained = gains(release, recipe, plan, model, elsewhere)
+    reached = exact(model, fresh, release.schema) if gained else {}
+    figures = tuple(estimate.corrected(each, gained.get(each.name), reached.get("auc", 0.5)) for each in score.figures)
+    score = replace(score, rows=count, figures=figures)
+    return replace(release, score=score, spent=table.spent(plan), ledger_head=table.ledger_head)
 
 
-def _taken(chunks: Iterable[tuple[int, Chunk]]) -> Chunk:
-    """Return the first synthetic rows, as many as a model learns from."""
+def training_rows(release: Release) -> Chunk:
+    """Return the first synthetic rows, encoded, as many as a model learns from."""
     parts: list[Chunk] = []
-    for start, chunk in chunks:
+    for start, chunk in release.chunks():
         parts.append(chunk)
         if start + len(next(iter(chunk.values()))) >= MOST_ROWS:
             break
@@ -111,7 +117,7 @@ def _two_classes(release: Release, table: PrivateTable, plan: Plan, model: Learn
     rows = max(release.summary.private_rows or release.rows, 1.0)
     cuts = estimate.cuts_for(scores, positive, stddev, rows)
     answer = table.measure(ScoreHistogram(label, model.trees, cuts), plan[SCORE])
-    known = estimate.within(scores, positive, cuts, model.unit)
+    known = estimate.Within.of(scores, positive, cuts, model.unit)
     figures, calibration = estimate.two_classes(answer.value[list(model.classes)], answer.stddev, known, cuts)
     return Score(
         learner=LEARNER,

@@ -22,6 +22,12 @@ Figures = Callable[[Floats], dict[str, Floats]]
 
 RANGES = (6, 8, 10, 12, 16, 20, 24, 32)
 """How many ranges of scores may be counted: more tell more, and have more noise."""
+_MOST_MOVES = 3.0
+"""Beyond this the comparison of private and synthetic rows says little."""
+_SLOPES = np.linspace(-60, 60, 2_402)
+"""By how much the log of the classes' ratio rises over a range in which one of them is spread evenly..."""
+_CONCORDANCES = 1 / -np.expm1(-_SLOPES) - 1 / _SLOPES
+"""...and how often a row of the other then has the higher score. No slope of these is 0."""
 _DRAWS = 4_000
 _STANDS_OUT = 3.0
 """A class whose noisy count is less than this many standard deviations of its noise may be noise alone."""
@@ -32,14 +38,67 @@ class Within:
     """What synthetic rows say of each range of scores.
 
     Args:
+        shares: Of the negative and of the positive rows.
         concordance: How often, within the range, a positive row has the higher score; ties count half.
         probability: Mean predicted probability.
-        loss: Mean log loss of negative and of positive rows.
+        loss: Mean log loss, were they negative and were they positive, of all rows, and of those that are.
     """
 
+    shares: Floats
     concordance: Floats
     probability: Floats
-    loss: Floats
+    loss: tuple[Floats, Floats]
+
+    @classmethod
+    def of(cls, scores: Integers, positive: NDArray[np.bool_], cuts: tuple[int, ...], unit: float) -> Within:
+        """Describe the ranges by synthetic rows; where there are none, by the middle of the range."""
+        groups, size = np.searchsorted(np.asarray(cuts), scores, side="right"), len(cuts) + 1
+        logits, ends = np.clip(scores * unit, -30, 30), np.clip(np.asarray(cuts, float) * unit, -30, 30)
+        middle = (np.append(ends[0] - 1, ends) + np.append(ends, ends[-1] + 1)) / 2
+
+        def mean(values: Floats, chosen: NDArray[np.bool_], otherwise: Floats) -> Floats:
+            count = np.bincount(groups[chosen], minlength=size)
+            total = np.bincount(groups[chosen], values[chosen], minlength=size)
+            return np.where(count > 0, total / np.maximum(count, 1), otherwise)
+
+        every, sides = np.ones(len(scores), np.bool_), (~positive, positive)
+        losses, middles = (np.logaddexp(0, logits), np.logaddexp(0, -logits)), (middle, -middle)
+        all_rows = [mean(loss, every, np.logaddexp(0, at)) for loss, at in zip(losses, middles, strict=True)]
+        own = [mean(loss, side, near) for loss, side, near in zip(losses, sides, all_rows, strict=True)]
+        counts = np.array([np.bincount(groups[side], minlength=size) for side in sides], float)
+        return cls(
+            counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0),
+            _concordance(scores, positive, groups, size),
+            mean(1 / (1 + np.exp(-logits)), every, 1 / (1 + np.exp(-middle))),
+            (np.array(all_rows), np.array(own)),
+        )
+
+    def hidden(self, shares: Floats) -> float:
+        """Return by how much the AUC of such shares is larger than ties within ranges make it."""
+        return float(((self.concordance - 0.5) * shares[0] * shares[1]).sum())
+
+    def fitted(self, shares: Floats) -> Within:
+        """Return the same for rows whose classes are told apart less, or better, than the synthetic ones.
+
+        Were scores of both classes normal, the log of their ratio would rise with the score as steeply as the classes'
+        means are apart; the AUC says how far that is. So within a range it rises by so much less.
+        """
+        from scipy.special import ndtri
+
+        apart = [float(ndtri(np.clip(_tied(part), 0.5, 1 - 1e-9))) for part in (shares, self.shares)]
+        share = min(apart[0] / apart[1], 1.0) if apart[1] > 0 else 0.0
+        every, own = self.loss
+        return Within(
+            self.shares,
+            np.interp(share * np.interp(self.concordance, _CONCORDANCES, _SLOPES), _SLOPES, _CONCORDANCES),
+            self.probability,
+            (every, every + share * (own - every)),
+        )
+
+
+def _tied(shares: Floats) -> float:
+    """Return the AUC if all scores within a range were the same."""
+    return float((np.cumsum(shares[0]) - shares[0] / 2) @ shares[1])
 
 
 def cuts_for(scores: Integers, positive: NDArray[np.bool_], stddev: float, rows: float) -> tuple[int, ...]:
@@ -53,66 +112,28 @@ def cuts_for(scores: Integers, positive: NDArray[np.bool_], stddev: float, rows:
         stddev: Of the noise on each count.
         rows: About how many private rows there are.
     """
-    share = np.clip(positive.mean(), 1e-9, 1 - 1e-9) if len(positive) else 0.5
-    weights = np.where(positive, 0.5 / share, 0.5 / (1 - share))
-    order = np.argsort(scores, kind="stable")
-    reached = np.cumsum(weights[order]) / max(weights.sum(), 1e-300)
-    best, least = (0,), np.inf
+    if not 0 < positive.sum() < len(positive):
+        return (0,)
+    ordered = np.argsort(scores, kind="stable")
+    share = positive.mean()
+    reached = np.cumsum(np.where(positive, 0.5 / share, 0.5 / (1 - share))[ordered]) / len(scores)
+    private = rows * np.array([1 - share, share])
+    choices = []
     for ranges in RANGES:
-        places = np.searchsorted(reached, np.arange(1, ranges) / ranges).clip(max=max(len(scores) - 1, 0))
-        cuts = tuple(sorted({0, *(int(scores[order][place]) for place in places if len(scores))}))
-        cost = _cost(scores, positive, cuts, stddev, rows)
-        if cost < least:
-            best, least = cuts, cost
-    return best
+        places = np.searchsorted(reached, np.arange(1, ranges) / ranges).clip(max=len(scores) - 1)
+        cuts = tuple(sorted({0, *(int(score) for score in scores[ordered][places])}))
+        known = Within.of(scores, positive, cuts, 0.0)
+        choices.append((float(np.hypot(_noise(known.shares, private, stddev), known.hidden(known.shares) / 2)), cuts))
+    return min(choices)[1]
 
 
-def _cost(
-    scores: Integers, positive: NDArray[np.bool_], cuts: tuple[int, ...], stddev: float, rows: float
-) -> float:
-    """Return the standard deviation of the AUC by noise, and what coarse ranges might hide beside it."""
-    groups = np.searchsorted(np.asarray(cuts), scores, side="right")
-    size = len(cuts) + 1
-    counts = np.array([np.bincount(groups[positive == side], minlength=size) for side in (False, True)], float)
-    totals = counts.sum(axis=1)
-    if not totals.all():
-        return float(size)
-    shares = counts / totals[:, None]
+def _noise(shares: Floats, private: Floats, stddev: float) -> float:
+    """Return the standard deviation of the AUC by noise alone, to first order."""
+    auc = _tied(shares)
     below = np.cumsum(shares[0]) - shares[0] / 2
     above = 1 - np.cumsum(shares[1]) + shares[1] / 2
-    auc = float(below @ shares[1])
-    private = rows * totals / totals.sum()
-    noise = stddev * np.hypot(
-        np.sqrt(((below - auc) ** 2).sum()) / private[1], np.sqrt(((above - auc) ** 2).sum()) / private[0]
-    )
-    hidden = ((_concordance(scores, positive, groups, size) - 0.5) * shares[0] * shares[1]).sum()
-    return float(np.hypot(noise, hidden / 2))
-
-
-def within(scores: Integers, positive: NDArray[np.bool_], cuts: tuple[int, ...], unit: float) -> Within:
-    """Describe the ranges by synthetic rows; where there are none, by the middle of the range."""
-    groups = np.searchsorted(np.asarray(cuts), scores, side="right")
-    size = len(cuts) + 1
-    logits = np.clip(scores * unit, -30, 30)
-    ends = np.clip(np.asarray(cuts, float) * unit, -30, 30)
-    middle = (np.append(ends[0] - 1, ends) + np.append(ends, ends[-1] + 1)) / 2
-
-    def mean(values: Floats, chosen: NDArray[np.bool_], otherwise: Floats) -> Floats:
-        count = np.bincount(groups[chosen], minlength=size)
-        total = np.bincount(groups[chosen], values[chosen], minlength=size)
-        return np.where(count > 0, total / np.maximum(count, 1), otherwise)
-
-    every = np.ones(len(scores), np.bool_)
-    return Within(
-        _concordance(scores, positive, groups, size),
-        mean(1 / (1 + np.exp(-logits)), every, 1 / (1 + np.exp(-middle))),
-        np.array(
-            [
-                mean(np.logaddexp(0, logits), ~positive, np.logaddexp(0, middle)),
-                mean(np.logaddexp(0, -logits), positive, np.logaddexp(0, -middle)),
-            ]
-        ),
-    )
+    parts = (((below - auc) ** 2).sum() / private[1] ** 2, ((above - auc) ** 2).sum() / private[0] ** 2)
+    return float(stddev * np.sqrt(sum(parts)))
 
 
 def _concordance(scores: Integers, positive: NDArray[np.bool_], groups: Integers, size: int) -> Floats:
@@ -131,17 +152,20 @@ def _concordance(scores: Integers, positive: NDArray[np.bool_], groups: Integers
 
 
 def two_classes(
-    counts: Floats, stddev: float, known: Within, cuts: tuple[int, ...]
+    counts: Floats, stddev: float, synthetic: Within, cuts: tuple[int, ...]
 ) -> tuple[tuple[Expected, ...], tuple[CalibrationPoint, ...]]:
-    """Return AUC, accuracy, log loss and calibration.
+    """Return AUC, accuracy, log loss and calibration; nothing if a class does not stand out from noise.
 
     Args:
         counts: Noisy, of negative and of positive rows, by range.
         stddev: Of the noise on each.
-        known: What lies within the ranges.
+        synthetic: What synthetic rows say of the ranges.
         cuts: Where they end; 0 is among them.
     """
-    predicted = np.arange(len(cuts) + 1) > cuts.index(0)
+    if not stands_out(counts, stddev):
+        return (), ()
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    known, predicted = synthetic.fitted(shares), np.arange(len(cuts) + 1) > cuts.index(0)
 
     def figures(drawn: Floats) -> dict[str, Floats]:
         negative, positive = drawn[:, 0], drawn[:, 1]
@@ -152,17 +176,19 @@ def two_classes(
         return {
             "auc": above / _sizes(positive) / _sizes(negative),
             "accuracy": right / rows,
-            "log_loss": (drawn * known.loss).sum(axis=(1, 2)) / rows,
+            "log_loss": (drawn * known.loss[1]).sum(axis=(1, 2)) / rows,
             "calibration_bias": ((drawn.sum(axis=1) * known.probability).sum(axis=1) - positive.sum(axis=1)) / rows,
         }
 
-    if not stands_out(counts, stddev):
-        return (), ()
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    # The synthetic rows may be wrong about what lies within a range by as much again.
-    hidden = abs(float(((known.concordance - 0.5) * shares[0] * shares[1]).sum()))
-    expected = estimated(figures, counts, stddev, {"auc": hidden / 2})
-    return expected, _calibration(counts, stddev, known)
+    # What lies within ranges is a guess: it may be wrong by as much as it is.
+    guessed = {"auc": abs(known.hidden(shares)), "log_loss": _guessed_loss(shares, counts, known, synthetic)}
+    return estimated(figures, counts, stddev, guessed), _calibration(counts, stddev, known)
+
+
+def _guessed_loss(shares: Floats, counts: Floats, known: Within, synthetic: Within) -> float:
+    """Return by how much the loss moves if classes are told apart within ranges as in synthetic rows, or not at all."""
+    moved = (synthetic.loss[1] - known.loss[0]) * shares * counts.sum(axis=1, keepdims=True) / counts.sum()
+    return abs(float(moved.sum())) / 4
 
 
 def _sizes(counts: Floats) -> Floats:
@@ -260,6 +286,37 @@ def estimated(
         margin = float(np.hypot((high - low) / 2, reach() * (beside or {}).get(name, 0.0)))
         expected.append(Expected(name, float(values[0]), margin))
     return tuple(expected)
+
+
+def corrected(figure: Expected, gains: Floats | None, synthetic_auc: float = 0.5) -> Expected:
+    """Take off what a figure gains because the private rows had a part in the release; that is sure up to a half.
+
+    Args:
+        figure: What was estimated.
+        gains: What it gained where synthetic rows stood in for private ones, once for each trial.
+        synthetic_auc: What the model reaches there.
+    """
+    if gains is None or figure.value is None or figure.margin is None:
+        return figure
+    gains = gains * (_auc_moves(figure.value, synthetic_auc) if figure.name == "auc" else 1.0)
+    gain = float(gains.mean())
+    error = np.hypot(gain / 2, float(gains.std(ddof=1)) if len(gains) > 1 else gain)
+    return Expected(figure.name, figure.value - gain, float(np.hypot(figure.margin, reach() * error)), gain)
+
+
+def _auc_moves(private: float, synthetic: float) -> float:
+    """Return how much more the private rows' AUC moves than the synthetic rows' by the same shift of scores.
+
+    Were scores normal, an AUC would be Phi(z), z the distance of the classes over their spread. Synthetic classes are
+    told apart better because their scores spread less: a shift moves z by as much less as z is smaller, and the AUC by
+    the density at z.
+    """
+    from scipy.special import ndtri
+
+    here, there = (float(ndtri(np.clip(auc, 0.5, 1 - 1e-6))) for auc in (private, synthetic))
+    if not 0 < here < there:
+        return 1.0
+    return min(float(np.exp((there**2 - here**2) / 2)) * here / there, _MOST_MOVES)
 
 
 def reach() -> float:
