@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
+from threea import scoring
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
@@ -25,7 +26,6 @@ from threea.framework import Progress, Recipe
 from threea.pricing import check_sampling
 from threea.publish import form_of
 from threea.receipt import receipt
-from threea import scoring
 from threea.recipes import DEFAULT, RECIPES
 from threea.release import Release
 from threea.table.dialect import Dialect

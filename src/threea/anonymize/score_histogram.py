@@ -127,5 +127,5 @@ class ScoreHistogram(OneHot):
     def group(self, scores: Integers) -> Integers:
         """Return the range of each score, or which of several is the largest, the first of equals."""
         if len(scores) > 1:
-            return np.argmax(scores, axis=0)
-        return np.searchsorted(np.asarray(self.cuts, np.int64), scores[0], side="right")
+            return np.asarray(np.argmax(scores, axis=0), np.int64)
+        return np.asarray(np.searchsorted(np.asarray(self.cuts, np.int64), scores[0], side="right"), np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,9 +172,10 @@ def _number(release: Release, table: PrivateTable, plan: Plan, model: Learned, f
     )
 
 
-def _quantiles(values: NDArray[np.generic]) -> NDArray[np.generic]:
+def _quantiles(values: NDArray[Any]) -> NDArray[Any]:
     """Return where ranges of equally many values end, each once."""
-    return np.unique(np.quantile(values, np.arange(1, _RANGES) / _RANGES, method="nearest")) if len(values) else values
+    ordered = np.sort(values)
+    return np.unique(ordered[len(values) * np.arange(1, _RANGES) // _RANGES]) if len(values) else ordered
 
 
 def _label(schema: Schema) -> AnyCells:

@@ -192,7 +192,7 @@ def _guessed_loss(shares: Floats, counts: Floats, known: Within, synthetic: With
 
 
 def _sizes(counts: Floats) -> Floats:
-    return np.maximum(counts.sum(axis=1), 1.0)
+    return np.asarray(np.maximum(counts.sum(axis=1), 1.0))
 
 
 def stands_out(counts: Floats, stddev: float) -> bool:
