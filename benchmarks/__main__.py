@@ -19,6 +19,7 @@ NAMES = (
     "mcgen_leaks",
     "regression",
     "score",
+    "tune",
     "no_target",
     "ledger_faults",
     "fuzz",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -56,18 +57,50 @@ def priced(recipe: Recipe, table: PrivateTable, score: float = 0.0) -> Plan:
         SettingError: It reads the rows without a proof, and the table was not opened to allow that.
         MissingExtra: Something that it needs is not installed.
     """
+    found = discover.steps(table.schema)
+    own = [*found, *_weighing(_steps(recipe, table), 1 - discover.SHARE if found else 1.0)]
+    if score:
+        own = [*_weighing(own, 1 - score), _score_step(score, table)]
+    return Plan.calibrate(table.budget, own, recipe=recipe.name)
+
+
+def priced_together(recipes: Sequence[Recipe], table: PrivateTable, score: float) -> Plan:
+    """Price the steps of several recipes, each with an equal share of the budget, and a score of each.
+
+    Args:
+        recipes: What will run, of different names.
+        table: What they will ask. Its schema is found once, for all.
+        score: The share of the budget that measures what the releases are worth, all together.
+    """
+    found, steps = discover.steps(table.schema), []
+    each = ((1 - discover.SHARE if found else 1.0) - score) / len(recipes)
+    for recipe in recipes:
+        own = (*_weighing(_steps(recipe, table), each), _score_step(score / len(recipes), table))
+        steps += [replace(step, name=f"{prefix_of(recipe)}{step.name}") for step in own]
+    names = ", ".join(recipe.name for recipe in recipes)
+    return Plan.calibrate(table.budget, (*found, *steps), recipe=f"best of {names}")
+
+
+def prefix_of(recipe: Recipe) -> str:
+    """Return what a recipe's lines begin with in a plan of several."""
+    return f"{recipe.name}: "
+
+
+def _steps(recipe: Recipe, table: PrivateTable) -> tuple[Step, ...]:
+    """Return what a recipe will ask, if it may and can."""
     if recipe.guarantee is not Guarantee.PROVEN and not table.accepts_unproven:
         raise SettingError(f"{recipe.name} so set has no proof; pass --accept-unproven to allow it")
     for module, extra in recipe.needs.items():
         if importlib.util.find_spec(module) is None:
             raise MissingExtra(module, extra)
-    found, steps = discover.steps(table.schema), recipe.approximate.steps(table.schema)
-    steps += recipe.adapt.steps(table.schema) if recipe.adapt else ()
-    scale = (1 - discover.SHARE if found else 1) / sum(step.weight for step in steps)
-    own = [*found, *(replace(step, weight=step.weight * scale) for step in steps)]
-    if score:
-        total = sum(step.weight for step in own)
-        own = [replace(step, weight=step.weight * (1 - score) / total) for step in own]
-        own.append(Step(name=SCORE, weight=score, kind=Gaussian if table.budget.delta else Pure))
-    return Plan.calibrate(table.budget, own, recipe=recipe.name)
+    steps = recipe.approximate.steps(table.schema)
+    return steps + (recipe.adapt.steps(table.schema) if recipe.adapt else ())
 
+
+def _weighing(steps: Sequence[Step], total: float) -> list[Step]:
+    scale = total / sum(step.weight for step in steps)
+    return [replace(step, weight=step.weight * scale) for step in steps]
+
+
+def _score_step(share: float, table: PrivateTable) -> Step:
+    return Step(name=SCORE, weight=share, kind=Gaussian if table.budget.delta else Pure)

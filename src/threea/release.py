@@ -29,7 +29,7 @@ from threea.model_summary import ModelSummary
 from threea.place import Place
 from threea.pricing import check_numbers
 from threea.report import words
-from threea.score import Score
+from threea.score import Score, Tried
 from threea.table import codec, conditions
 from threea.table.conditions import Among, Given
 from threea.table.dialect import Dialect
@@ -90,6 +90,8 @@ class Release:
     """Whether text cells that a spreadsheet might run are written with an apostrophe before them."""
     score: Score | None = None
     """What a model trained on it is expected to reach, if that was asked of the private table."""
+    tried: tuple[Tried, ...] = ()
+    """Which recipes it is the best of, by their scores; none if one was chosen without trying."""
 
     @classmethod
     def made(
@@ -314,6 +316,7 @@ class Release:
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
             spreadsheet_safe=self.spreadsheet_safe,
             score=self.score.to_json() if self.score else None,
+            tried=[dataclasses.asdict(each) for each in self.tried] or None,
         )
 
     def save(

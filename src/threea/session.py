@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from threea import scoring
+from threea import scoring, tuning
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
@@ -23,7 +23,7 @@ from threea.budget import Adjacency, Budget
 from threea.cost import Cost, cost_of
 from threea.errors import BudgetRefused, SettingError, outcome, stated
 from threea.framework import Progress, Recipe
-from threea.pricing import check_sampling
+from threea.pricing import check_sampling, priced_together
 from threea.publish import form_of
 from threea.receipt import receipt
 from threea.recipes import DEFAULT, RECIPES
@@ -45,6 +45,7 @@ class Prepared:
         seed: Of sampling.
         balance: Whether rare classes are drawn more often than they occur.
         score: The share of the budget that measures what the release is worth.
+        tried: The recipes to try; empty if one runs alone.
         cost: About what it will take at most, in processor time and memory; None if nothing is known.
         ledger: Where the spending will be written down, None if nowhere.
         new_ledger: Whether that file was made just now.
@@ -59,6 +60,7 @@ class Prepared:
     seed: int | None
     balance: bool
     score: float
+    tried: tuple[Recipe, ...]
     cost: Cost | None
     ledger: str | None
     new_ledger: bool = False
@@ -81,6 +83,16 @@ class Prepared:
         if self.rehearsal:
             raise SettingError("a rehearsal cannot be run, for its ledger would not remember it; prepare the release")
         with outcome(lambda: stated(charged=self.table.charged, written=False)):
+            if self.tried:
+                return tuning.tuned(
+                    self.tried,
+                    self.table,
+                    self.plan,
+                    rows=self.rows,
+                    seed=self.seed,
+                    balance=self.balance,
+                    progress=progress,
+                )
             made = self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
             made = replace(made, balance=self.balance)
             return scoring.scored(made, self.recipe, self.table, self.plan) if self.score else made
@@ -88,6 +100,9 @@ class Prepared:
     def __str__(self) -> str:
         """Return the receipt: what will be asked, of whom, under which promise."""
         notes = [f"New ledger made: {self.ledger}."] if self.new_ledger else []
+        if self.tried:
+            names = ", ".join(recipe.name for recipe in self.tried)
+            notes.append(f"Tries {names}, each on an equal part of the budget, and keeps the best by its score.")
         if self.ledger is None:
             notes.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
         if self.rehearsal:
@@ -110,6 +125,7 @@ def prepare(
     seed: int | None = None,
     balance: bool = False,
     score: float = 0.0,
+    tune: int | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     new_ledger: bool = False,
     dataset: str = "unnamed",
@@ -138,6 +154,8 @@ def prepare(
         balance: Draw rare classes of the target more often than they occur; ``release.sample_weight`` undoes it.
         score: A share of the budget, such as 0.03, that measures what the release is worth: a model is trained on its
             rows, and how it scores the private ones is counted with noise. ``release.score`` may be published.
+        tune: Try so many recipes, from 2 to 4, each on an equal part of the budget, and keep the best by its score,
+            which takes a tenth of the budget if no share is said.
         ledger: Where spending is written down; a path that leads to no file makes a new ledger.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
@@ -178,19 +196,23 @@ def prepare(
     chosen, reason = asked.chosen(table.schema)
     if balance:
         _refuse_balance(chosen, table.schema)
+    tried = () if tune is None else tuning.candidates(chosen, tune, RECIPES, table.schema)
+    score = score or (tuning.SCORE if tried else 0.0)
     scoring.check(score, chosen, table.schema)
-    cost = cost_of(chosen.name, table.schema, data, getattr(chosen, "max_model_size", 0.0))
-    if cost is not None:
-        cost.refuse_unreasonable(chosen.name)
+    for recipe_run in tried or (chosen,):
+        cost = cost_of(recipe_run.name, table.schema, data, getattr(recipe_run, "max_model_size", 0.0))
+        if cost is not None:
+            cost.refuse_unreasonable(recipe_run.name)
     return Prepared(
         recipe=chosen,
         reason=f"picked by {asked.name}: {reason}" if reason else "",
         table=table,
-        plan=chosen.plan(table, score),
+        plan=priced_together(tried, table, score) if tried else chosen.plan(table, score),
         rows=rows,
         seed=seed,
         balance=balance,
         score=score,
+        tried=tried,
         cost=cost,
         ledger=ledger.path if isinstance(ledger, Ledger) else None if ledger is None else str(ledger),
         new_ledger=made,

@@ -78,6 +78,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         teachers=teachers,
         classes=release.classes,
         score=release.score,
+        tried=words.tried(release.recipe, release.tried) if release.tried else "",
         score_names=NAMES,
         noise=release.summary.noise,
         sampled_rows=sample.num_rows,

@@ -91,8 +91,8 @@ def scored(release: Release, recipe: Recipe, table: PrivateTable, plan: Plan) ->
     else:
         score = _many_classes(release, table, plan, model)
     table.check_ledger()
-    elsewhere = sum(line.share for line in plan.lines if line.name in others)
-    gained = gains(release, recipe, plan, model, elsewhere)
+    own = sum(line.share for line in plan.lines if line.name not in others)
+    gained = gains(release, recipe, plan, model, 1 - own)
     reached = exact(model, fresh, release.schema) if gained else {}
     figures = tuple(estimate.corrected(each, gained.get(each.name), reached.get("auc", 0.5)) for each in score.figures)
     score = replace(score, rows=count, figures=figures)
