@@ -21,6 +21,8 @@ NAMES = (
     "published_leaks",
     "mcgen_leaks",
     "regression",
+    "score",
+    "tune",
     "no_target",
     "numbers",
     "ledger_faults",

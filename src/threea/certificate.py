@@ -85,6 +85,10 @@ class Certificate:
     """Number and hash of the ledger's last entry after the last charge, null without a ledger file."""
     spreadsheet_safe: bool = False
     """Whether text cells that a spreadsheet might run as formulas begin with an apostrophe."""
+    score: dict[str, Any] | None = None
+    """What a model trained on the rows is expected to reach, null if nobody asked."""
+    tried: list[dict[str, Any]] | None = None
+    """The recipes of which it is the best by their scores, all of them paid for; null if only one was run."""
     created: str = field(default_factory=now)
 
     def to_json(self) -> str:

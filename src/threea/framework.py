@@ -108,9 +108,14 @@ class Recipe(ABC):
         """Stage 2, if any."""
         return None
 
-    def plan(self, table: PrivateTable) -> Plan:
-        """Price everything the release will ask, before it asks anything; raise if it cannot run at all."""
-        return priced(self.chosen(table.schema)[0], table)
+    def plan(self, table: PrivateTable, score: float = 0.0) -> Plan:
+        """Price everything the release will ask, before it asks anything; raise if it cannot run at all.
+
+        Args:
+            table: The private table.
+            score: The share of its budget that measures what the release is worth (`scoring`).
+        """
+        return priced(self.chosen(table.schema)[0], table, score)
 
     def run(
         self,

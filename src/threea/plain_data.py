@@ -30,6 +30,7 @@ _HOMES = {
     "threea.anonymize.query": ("Answer",),
     "threea.anonymize.spending": ("Unit",),
     "threea.backends.frames": ("Frame",),
+    "threea.score": ("CalibrationPoint", "Expected", "Score", "Tried"),
     "threea.table.dialect": ("Dialect",),
     "threea.table.cells": ("Bins", "Categories", "Merged"),
     "threea.table.row_vectors": ("VectorColumn",),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.plan import Plan
+from threea.anonymize.events import Gaussian, Pure
+from threea.anonymize.plan import Plan, Step
 from threea.certificate import Guarantee
 from threea.describe import discover
 from threea.drawing import SAME
@@ -15,6 +17,9 @@ from threea.errors import MissingExtra, SettingError
 
 if TYPE_CHECKING:
     from threea.framework import Recipe
+
+SCORE = "score"
+"""The line that pays for a score."""
 
 
 def check_sampling(recipe: Recipe, rows: int | str | None, seed: int | None) -> None:
@@ -40,20 +45,62 @@ def check_numbers(rows: int | str | None, seed: int | None) -> None:
         raise SettingError(f"seed ({seed}) must be a whole number, at least 0")
 
 
-def priced(recipe: Recipe, table: PrivateTable) -> Plan:
+def priced(recipe: Recipe, table: PrivateTable, score: float = 0.0) -> Plan:
     """Price the steps of both stages, and of finding the schema where there is none, to use up the table's budget.
+
+    Args:
+        recipe: What will run.
+        table: What it will ask.
+        score: The share of the budget that measures what the release is worth.
 
     Raises:
         SettingError: It reads the rows without a proof, and the table was not opened to allow that.
         MissingExtra: Something that it needs is not installed.
     """
+    found = discover.steps(table.schema)
+    own = [*found, *_weighing(_steps(recipe, table), 1 - discover.SHARE if found else 1.0)]
+    if score:
+        own = [*_weighing(own, 1 - score), _score_step(score, table)]
+    return Plan.calibrate(table.budget, own, recipe=recipe.name)
+
+
+def priced_together(recipes: Sequence[Recipe], table: PrivateTable, score: float) -> Plan:
+    """Price the steps of several recipes, each with an equal share of the budget, and a score of each.
+
+    Args:
+        recipes: What will run, of different names.
+        table: What they will ask. Its schema is found once, for all.
+        score: The share of the budget that measures what the releases are worth, all together.
+    """
+    found, steps = discover.steps(table.schema), []
+    each = ((1 - discover.SHARE if found else 1.0) - score) / len(recipes)
+    for recipe in recipes:
+        own = (*_weighing(_steps(recipe, table), each), _score_step(score / len(recipes), table))
+        steps += [replace(step, name=f"{prefix_of(recipe)}{step.name}") for step in own]
+    names = ", ".join(recipe.name for recipe in recipes)
+    return Plan.calibrate(table.budget, (*found, *steps), recipe=f"best of {names}")
+
+
+def prefix_of(recipe: Recipe) -> str:
+    """Return what a recipe's lines begin with in a plan of several."""
+    return f"{recipe.name}: "
+
+
+def _steps(recipe: Recipe, table: PrivateTable) -> tuple[Step, ...]:
+    """Return what a recipe will ask, if it may and can."""
     if recipe.guarantee is not Guarantee.PROVEN and not table.accepts_unproven:
         raise SettingError(f"{recipe.name} so set has no proof; pass --accept-unproven to allow it")
     for module, extra in recipe.needs.items():
         if importlib.util.find_spec(module) is None:
             raise MissingExtra(module, extra)
-    found, steps = discover.steps(table.schema), recipe.approximate.steps(table.schema)
-    steps += recipe.adapt.steps(table.schema) if recipe.adapt else ()
-    scale = (1 - discover.SHARE if found else 1) / sum(step.weight for step in steps)
-    own = (replace(step, weight=step.weight * scale) for step in steps)
-    return Plan.calibrate(table.budget, (*found, *own), recipe=recipe.name)
+    steps = recipe.approximate.steps(table.schema)
+    return steps + (recipe.adapt.steps(table.schema) if recipe.adapt else ())
+
+
+def _weighing(steps: Sequence[Step], total: float) -> list[Step]:
+    scale = total / sum(step.weight for step in steps)
+    return [replace(step, weight=step.weight * scale) for step in steps]
+
+
+def _score_step(share: float, table: PrivateTable) -> Step:
+    return Step(name=SCORE, weight=share, kind=Gaussian if table.budget.delta else Pure)

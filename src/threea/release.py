@@ -30,6 +30,7 @@ from threea.model_summary import ModelSummary
 from threea.place import Place
 from threea.pricing import check_numbers
 from threea.report import words
+from threea.score import Score, Tried
 from threea.table import codec, conditions
 from threea.table.conditions import Among, Given
 from threea.table.dialect import Dialect
@@ -89,6 +90,10 @@ class Release:
     """Whether rare classes are drawn more often than they occur."""
     spreadsheet_safe: bool = False
     """Whether text cells that a spreadsheet might run are written with an apostrophe before them."""
+    score: Score | None = None
+    """What a model trained on it is expected to reach, if that was asked of the private table."""
+    tried: tuple[Tried, ...] = ()
+    """Which recipes it is the best of, by their scores; none if one was chosen without trying."""
 
     @classmethod
     def made(
@@ -191,7 +196,7 @@ class Release:
         starts = range(first, self.rows if last is None else min(last, self.rows), CHUNK_ROWS)
         return in_order(lambda start: codec.decode(self._chunk(start), self.schema, self.layout, start), starts)
 
-    def _chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[Chunk]:
         """Draw the synthetic rows, encoded; or cut a finite set of them into chunks."""
         return in_order(self._chunk, range(0, self.rows, CHUNK_ROWS))
 
@@ -217,13 +222,17 @@ class Release:
     @property
     def sample_weight(self) -> NDArray[np.float64]:
         """How much each row of `table` must count for the private ratio of classes; 1 where they are drawn in it."""
-        weights = {code: share / drawn for code, (drawn, share) in self._class_shares.items()}
-        target = self.schema.target
+        weights, target = self.class_weights, self.schema.target
         if target is None or not weights:
             return np.ones(self.rows)
         return np.concatenate(
-            [np.array([weights.get(int(code), 1.0) for code in chunk[target]]) for chunk in self._chunks()]
+            [np.array([weights.get(int(code), 1.0) for code in chunk[target]]) for chunk in self.chunks()]
         )
+
+    @property
+    def class_weights(self) -> Mapping[int, float]:
+        """How much a row must count for the private ratio, by its class's code; empty if classes are drawn in it."""
+        return {code: share / drawn for code, (drawn, share) in self._class_shares.items()}
 
     @property
     def table(self) -> pa.Table:
@@ -312,6 +321,8 @@ class Release:
             created=self.created,
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
             spreadsheet_safe=self.spreadsheet_safe,
+            score=self.score.to_json() if self.score else None,
+            tried=[dataclasses.asdict(each) for each in self.tried] or None,
         )
 
     def _repr_html_(self) -> str:

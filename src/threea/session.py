@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
+from threea import scoring, tuning
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
@@ -22,7 +23,7 @@ from threea.budget import Adjacency, Budget
 from threea.cost import Cost, Reading, cost_of, reading_of
 from threea.errors import BudgetRefused, SettingError, outcome, stated
 from threea.framework import Recipe
-from threea.pricing import check_sampling
+from threea.pricing import check_sampling, priced_together
 from threea.progress import Progress
 from threea.publish import form_of
 from threea.receipt import receipt
@@ -44,6 +45,8 @@ class Prepared:
         rows: How many synthetic rows, or ``same``; None for the default.
         seed: Of sampling.
         balance: Whether rare classes are drawn more often than they occur.
+        score: The share of the budget that measures what the release is worth.
+        tried: The recipes to try; empty if one runs alone.
         cost: About what it will take at most, in processor time and memory; None if nothing is known.
         reading: What it reads of its files at most, by their metadata; None if it is in none.
         ledger: Where the spending will be written down, None if nowhere.
@@ -58,6 +61,8 @@ class Prepared:
     rows: int | str | None
     seed: int | None
     balance: bool
+    score: float
+    tried: tuple[Recipe, ...]
     cost: Cost | None
     reading: Reading | None
     ledger: str | None
@@ -81,12 +86,26 @@ class Prepared:
         if self.rehearsal:
             raise SettingError("a rehearsal cannot be run, for its ledger would not remember it; prepare the release")
         with outcome(lambda: stated(charged=self.table.charged, written=False)):
+            if self.tried:
+                return tuning.tuned(
+                    self.tried,
+                    self.table,
+                    self.plan,
+                    rows=self.rows,
+                    seed=self.seed,
+                    balance=self.balance,
+                    progress=progress,
+                )
             made = self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
-        return replace(made, balance=self.balance)
+            made = replace(made, balance=self.balance)
+            return scoring.scored(made, self.recipe, self.table, self.plan) if self.score else made
 
     def __str__(self) -> str:
         """Return the receipt: what will be asked, of whom, under which promise."""
         notes = [f"New ledger made: {self.ledger}."] if self.new_ledger else []
+        if self.tried:
+            names = ", ".join(recipe.name for recipe in self.tried)
+            notes.append(f"Tries {names}, each on an equal part of the budget, and keeps the best by its score.")
         if self.ledger is None:
             notes.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
         if self.rehearsal:
@@ -109,6 +128,8 @@ def prepare(
     rows: int | str | None = None,
     seed: int | None = None,
     balance: bool = False,
+    score: float = 0.0,
+    tune: int | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     new_ledger: bool = False,
     dataset: str = "unnamed",
@@ -138,6 +159,10 @@ def prepare(
             least 20,000: drawing is free, and learners gain from it.
         seed: Makes sampling repeatable. Noise cannot be seeded.
         balance: Draw rare classes of the target more often than they occur; ``release.sample_weight`` undoes it.
+        score: A share of the budget, such as 0.03, that measures what the release is worth: a model is trained on its
+            rows, and how it scores the private ones is counted with noise. ``release.score`` may be published.
+        tune: Try so many recipes, from 2 to 4, each on an equal part of the budget, and keep the best by its score,
+            which takes a tenth of the budget if no share is said.
         ledger: Where spending is written down; a path that leads to no file makes a new ledger.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
@@ -185,11 +210,16 @@ def prepare(
     chosen, reason = asked.chosen(table.schema)
     if balance:
         _refuse_balance(chosen, table.schema)
-    larger, training = getattr(chosen, "max_model_size", 0.0), getattr(chosen, "training", None)
-    cost = cost_of(chosen.name, table.schema, data, larger, training)
-    if cost is not None:
-        cost.refuse_unreasonable(chosen.name)
-    plan, crew = chosen.plan(table), workers or os.cpu_count() or 1
+    tried = () if tune is None else tuning.candidates(chosen, tune, RECIPES, table.schema)
+    score = score or (tuning.SCORE if tried else 0.0)
+    scoring.check(score, chosen, table.schema)
+    for recipe_run in tried or (chosen,):
+        larger, training = getattr(recipe_run, "max_model_size", 0.0), getattr(recipe_run, "training", None)
+        cost = cost_of(recipe_run.name, table.schema, data, larger, training)
+        if cost is not None:
+            cost.refuse_unreasonable(recipe_run.name)
+    plan = priced_together(tried, table, score) if tried else chosen.plan(table, score)
+    crew = workers or os.cpu_count() or 1
     return Prepared(
         recipe=chosen,
         reason=f"picked by {asked.name}: {reason}" if reason else "",
@@ -198,6 +228,8 @@ def prepare(
         rows=rows,
         seed=seed,
         balance=balance,
+        score=score,
+        tried=tried,
         cost=cost,
         reading=reading_of(plan, chosen.name, data, cost, unit=unit, ledger=ledger is not None, workers=crew),
         ledger=ledger.path if isinstance(ledger, Ledger) else None if ledger is None else str(ledger),

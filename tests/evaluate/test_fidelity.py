@@ -129,7 +129,7 @@ def test_wasserstein_agrees_with_scipy(name: str) -> None:
     assert column.lower is not None
     assert column.upper is not None
     left, right = (Sorted.of(table, SCHEMA, 0) for table in (TRAIN, HOLDOUT))
-    found = wasserstein(left, right, column)
+    found = wasserstein(left, right, name, column.upper - column.lower)
     for place, group in ((0, -1), (3, 2)):
         one, other = (t.chunk[name][(t.groups != group) & ~np.isnan(t.chunk[name])] for t in (left, right))
         assert found[place] == pytest.approx(wasserstein_distance(one, other) / (column.upper - column.lower), rel=1e-9)

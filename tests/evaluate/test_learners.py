@@ -154,7 +154,7 @@ def test_undefined_figures_are_none() -> None:
 @pytest.mark.parametrize("classes", [2, 4])
 def test_every_learner_learns_classes(learner: str, classes: int) -> None:
     found = score(learner, table(800, classes), table(800, classes, 1), seed=0)
-    assert set(found) == {"auc", "accuracy", "f1", "average_precision", "calibration_error", "brier"}
+    assert set(found) == {"auc", "accuracy", "f1", "average_precision", "calibration_error", "brier", "log_loss"}
     assert found["auc"] > 0.85
     assert found["accuracy"] > {2: 0.75, 4: 0.6}[classes]
     # A constant that knows how common the classes are, which are equally so.

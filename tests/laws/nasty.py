@@ -22,6 +22,7 @@ from threea.anonymize.plan import Plan
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
 from threea.anonymize.score_gradient import ScoreGradient
+from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.spending import Unit
 from threea.anonymize.vectors import MOST_SCORE, Frame, Lengths, Moment, Vectors
@@ -218,6 +219,19 @@ def _score_gradients(draw):
 
 
 @st.composite
+def _score_histograms(draw):
+    """Make trees of any bits, also such as leave a row no leaf or several, and scores at their cuts."""
+    cells = tuple(draw(st.lists(_CELLS, min_size=1, max_size=4)))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    trees, leaves = draw(st.integers(0, 4)), draw(st.sampled_from([1, 3, 62]))
+    reachable = rng.integers(-(1 << 62), 1 << 62, (trees, sum(each.size for each in cells)))
+    values = rng.integers(-1, 2, (trees, leaves)) * draw(st.sampled_from([1, 1 << 40]))
+    outputs = draw(st.sampled_from([1, 1, 3]))
+    cuts = draw(st.sampled_from([(), (0,), (-2, -1, 1), (-(1 << 41), 1 << 40)])) if outputs == 1 else ()
+    return ScoreHistogram(draw(_CELLS), Trees(cells, reachable, values, outputs), cuts)
+
+
+@st.composite
 def _frames(draw):
     """Make coordinates of all columns, in one line."""
     rng = np.random.default_rng(draw(st.integers(0, 999)))
@@ -354,6 +368,7 @@ QUERIES = {
     **_LEAVES,
     **_EXACT,
     Lengths: _LENGTHS,
+    ScoreHistogram: _score_histograms(),
     Grouped: _GROUPED,
     NetworkGradient: _network_gradients(),
     # Bounds of one scale: a stack shares one grid, on which far smaller bounds would vanish.
@@ -363,6 +378,7 @@ QUERIES = {
             _LEAVES[Marginal],
             _LEAVES[Moments],
             _LENGTHS,
+            _score_histograms(),
             *_EXACT.values(),
             _GROUPED.filter(lambda grouped: 0.01 < grouped.l2 < 100),
             st.builds(_features, st.sampled_from(FUNCTIONS), st.sampled_from([1.0, 0.1, math.pi]), st.booleans()),

@@ -24,6 +24,7 @@ from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
 from threea.anonymize.query import Norm as Norm
 from threea.anonymize.score_gradient import ScoreGradient
+from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
@@ -51,11 +52,12 @@ QUERIES = frozenset(
         MeanEmbedding,
         NetworkGradient,
         ScoreGradient,
+        ScoreHistogram,
         SlotSums,
     }
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
-_PARTS = QUERIES | {Categories, Bins, Digits, Merged, Column, Frame, Scores, Projection, VectorColumn}
+_PARTS = QUERIES | {Categories, Bins, Digits, Merged, Column, Frame, Scores, Projection, Trees, VectorColumn}
 _FUNCTIONS = frozenset({Features, NetworkGradient})
 """Queries that hold a function of rows."""
 _PLAIN = frozenset({int, float, bool, str, NoneType, Kind, Moment, np.float64, np.int64, np.ndarray})

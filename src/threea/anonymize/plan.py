@@ -111,6 +111,28 @@ class Plan:
         """What the accountant says of all lines, at the budget's delta."""
         return epsilon_of(self.lines, self.budget.delta, self.budget.adjacency)
 
+    def part(self, prefix: str) -> Plan:
+        """Return the lines whose names begin so, by the rest of their names; what they charge is this plan's."""
+        own = (line for line in self.lines if line.name.startswith(prefix))
+        return _Part(
+            self.budget,
+            tuple(replace(line, name=line.name.removeprefix(prefix)) for line in own),
+            self.recipe,
+            whole=self,
+            prefix=prefix,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part(Plan):
+    """Some lines of a plan under shorter names. Whoever pays from it pays from the whole."""
+
+    whole: Plan
+    prefix: str
+
+    def __getitem__(self, name: str) -> Charge:
+        return self.whole[f"{self.prefix}{name}"]
+
 
 @dataclass(frozen=True, slots=True)
 class Charge:

@@ -88,6 +88,14 @@ def release(
     balance: Annotated[
         bool, typer.Option("--balance", help="Draw rare classes more often than they occur; weights undo it.")
     ] = False,
+    score: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="Of the budget, e.g. 0.03: measure what the release is worth, to publish."),
+    ] = "0",
+    tune: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Try N recipes (2 to 4) on parts of the budget; keep the best score."),
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Where spending is written down.")] = None,
     new_ledger: Annotated[
         bool, typer.Option("--new-ledger", help="Make the ledger if it is not there; with --cap this must be said.")
@@ -139,6 +147,8 @@ def release(
         rows=_rows(rows),
         seed=seed,
         balance=balance,
+        score=terminal.number("score", score),
+        tune=tune,
         ledger=ledger,
         new_ledger=new_ledger,
         dataset=dataset or _name(data),
@@ -196,14 +206,18 @@ def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> Non
 
 def _tell(release: Release) -> None:
     """Say what was made, and first what is not as one would expect."""
-    from threea.report.words import REBALANCED
+    from threea.report import words
 
     if release.classes:
-        terminal.say(f"Note: {REBALANCED}")
+        terminal.say(f"Note: {words.REBALANCED}")
     if release.rows_note:
         terminal.say(f"Note: {release.rows_note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
+    if release.tried:
+        terminal.say(words.tried(release.recipe, release.tried))
+    if release.score:
+        terminal.say(release.score.sentence)
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
 
 

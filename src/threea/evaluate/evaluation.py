@@ -22,6 +22,7 @@ from threea.evaluate.fidelity import fidelity
 from threea.evaluate.fidelity.detector import detector
 from threea.evaluate.owner_report import NOTICE, render
 from threea.evaluate.utility import utility
+from threea.evaluate.verdict import verdict
 from threea.json_files import finite
 from threea.publish import check_folder
 
@@ -62,10 +63,10 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
 
     Returns:
         ``notice`` (for the owner only), ``threea_version`` (which made the scores), ``seed``, ``certificate`` (the
-        release's, in short), ``warnings`` (sentences), ``split`` (``auc`` of a model that tries to distinguish training
-        from holdout rows, and whether they were divided at ``random`` as far as that shows), ``utility`` (see
-        `utility.utility`; None without a target), ``fidelity`` (see `fidelity.fidelity`) and ``attacks`` (see
-        `attacks.attacks`).
+        release's, in short), ``verdict`` (is it good enough for training, in a sentence), ``warnings`` (sentences),
+        ``split`` (``auc`` of a model that tries to distinguish training from holdout rows, and whether they were
+        divided at ``random`` as far as that shows), ``utility`` (see `utility.utility`; None without a target),
+        ``fidelity`` (see `fidelity.fidelity`) and ``attacks`` (see `attacks.attacks`).
 
     Raises:
         InputError: The real rows have nothing to learn.
@@ -84,6 +85,7 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
         "threea_version": threea.__version__,
         "seed": seed,
         "certificate": {fact: evidence.certificate.get(fact) for fact in _FACTS},
+        "verdict": verdict(learned, alike),
         "warnings": _warnings(evidence, learned, attacked, split),
         "split": split,
         "utility": learned,

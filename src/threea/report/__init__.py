@@ -16,6 +16,7 @@ from threea.report.charts import ColumnChart, column_chart
 from threea.report.curve import Curve, curve
 from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
+from threea.score import NAMES
 from threea.table import codec
 from threea.table.schema import Kind
 
@@ -78,6 +79,9 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         teachers=teachers,
         curves=curves,
         classes=release.classes,
+        score=release.score,
+        tried=words.tried(release.recipe, release.tried) if release.tried else "",
+        score_names=NAMES,
         noise=release.summary.noise,
         sampled_rows=sample.num_rows,
         private_rows=release.summary.private_rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from threea.evaluate.evidence import Evidence
-from threea.evaluate.fidelity import correlation, jackknife, marginals
+from threea.evaluate.fidelity import correlation, jackknife, marginals, values
 from threea.evaluate.fidelity.detector import detector
 from threea.evaluate.fidelity.marginals import Sorted
 from threea.evaluate.fidelity.rare import rare_categories
@@ -35,7 +36,10 @@ def fidelity(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     Returns:
         Plain data. ``rows`` per table (``holdout``: those of the floor), ``bins``, ``interval`` (how intervals were
         made);
-        ``columns``: per column name, kind, total_variation, wasserstein (numeric columns; a share of the range);
+        ``columns``: per column name, kind, total_variation, wasserstein (numeric columns; a share of the range of all
+        values, real and synthetic), ``values`` (numeric columns; see `values.described`) and ``picture`` (bars);
+        ``broken``: what is not as people know it, by column; ``thinned``: whether released rows were left out so that
+        the classes have the private ratio;
         ``marginals``: for 1, 2 and 3 columns the mean total_variation, how many were ``measured`` ``of`` how many, and
         whether all or a random ``sample``; ``correlation``: see `_correlations`; ``detector``: see `detector`;
         ``rare_categories``: see `rare_categories`.
@@ -43,16 +47,26 @@ def fidelity(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     Raises:
         MissingExtra: scikit-learn or LightGBM is not installed.
     """
-    schema = evidence.schema
+    schema, thinned = evidence.schema, evidence.weights is not None
+    evidence = replace(evidence, synthetic=_in_private_ratio(evidence, seed))
     rows = min(evidence.holdout.num_rows, evidence.synthetic.num_rows)
     fewer, floor = _drawn(evidence.synthetic, rows, seed), _drawn(evidence.holdout, rows, seed)
     tables = {"train": evidence.train, "synthetic": evidence.synthetic, "matched": fewer, "floor": floor}
-    cells = {name: Sorted.of(table, schema, seed) for name, table in tables.items()}
+    chunks = {name: values.as_they_are(table, schema) for name, table in tables.items()}
+    shared = values.cells_of(chunks["train"], chunks["synthetic"], schema)
+    cells = {name: Sorted.into(shared, chunk, seed) for name, chunk in chunks.items()}
+    columns = _columns(cells, schema)
     return {
         "rows": {"holdout" if name == "floor" else name: table.num_rows for name, table in tables.items()},
         "bins": marginals.BINS,
         "interval": jackknife.INTERVAL,
-        "columns": _columns(cells, schema),
+        "columns": columns,
+        "broken": [
+            {"column": entry["name"], "what": what}
+            for entry in columns
+            for what in entry.get("values", {}).get("broken", ())
+        ],
+        "thinned": thinned,
         "marginals": [
             _mean_distance(cells, schema, size, limit, seed)
             for size, limit in ((1, len(schema.modelled)), (2, marginals.PAIRS), (3, marginals.TRIPLES))
@@ -62,6 +76,15 @@ def fidelity(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
         "detector": detector(evidence, seed),
         "rare_categories": rare_categories(tables, schema, seed),
     }
+
+
+def _in_private_ratio(evidence: Evidence, seed: int) -> pa.Table:
+    """Return the released rows; of classes that were drawn too often, as many as the certificate's weights leave."""
+    weights = evidence.weights
+    if weights is None:
+        return evidence.synthetic
+    chosen = np.random.default_rng([seed, 5]).random(len(weights)) < weights / weights.max()
+    return evidence.synthetic.filter(pa.array(chosen))
 
 
 def _drawn(table: pa.Table, rows: int, seed: int) -> pa.Table:
@@ -77,13 +100,24 @@ def _columns(cells: dict[str, Sorted], schema: Schema) -> list[dict[str, Any]]:
             for name in ("synthetic", "matched", "floor")
         }
         entry: dict[str, Any] = {"name": column.name, "kind": str(column.kind), "total_variation": distances}
+        real, synthetic = (cells[name].chunk[column.name] for name in ("train", "synthetic"))
         if column.kind.numeric:
+            width = _width(real, synthetic)
             entry["wasserstein"] = {
-                name: jackknife.summary(marginals.wasserstein(cells["train"], cells[name], column))
+                name: jackknife.summary(marginals.wasserstein(cells["train"], cells[name], column.name, width))
                 for name in ("synthetic", "matched", "floor")
             }
+            entry["values"] = values.described(column, real, synthetic)
+        entry["picture"] = values.picture(column, real, synthetic)
         entries.append(entry)
     return entries
+
+
+def _width(*parts: Floats) -> float:
+    """Return the width of the range of all values: the same whatever a release's schema says."""
+    known = [part[~np.isnan(part)] for part in parts]
+    every = np.concatenate(known)
+    return float(every.max() - every.min()) if len(every) else 0.0
 
 
 def _mean_distance(cells: dict[str, Sorted], schema: Schema, size: int, limit: int, seed: int) -> dict[str, Any]:
@@ -99,7 +133,7 @@ def _mean_distance(cells: dict[str, Sorted], schema: Schema, size: int, limit: i
         "measured": len(chosen),
         "of": every,
         "sample": "all" if len(chosen) == every else f"random, fixed by the seed ({seed})",
-        "total_variation": {name: jackknife.summary(values) for name, values in means.items()},
+        "total_variation": {name: jackknife.summary(mean) for name, mean in means.items()},
     }
 
 
@@ -144,8 +178,8 @@ def _difference(left: Floats, right: Floats) -> dict[str, Any]:
     first, second = np.triu_indices(left.shape[1], 1)
     apart = np.abs(left - right)[:, first, second]
     apart = apart[:, ~np.isnan(apart).any(axis=0)]
-    values = apart.mean(axis=1) if apart.shape[1] else np.full(len(left), np.nan)
-    return jackknife.summary(values, highest=2.0)
+    means = apart.mean(axis=1) if apart.shape[1] else np.full(len(left), np.nan)
+    return jackknife.summary(means, highest=2.0)
 
 
 def _plain(matrix: Floats) -> list[list[float | None]]:

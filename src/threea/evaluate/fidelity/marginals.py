@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from threea.evaluate.fidelity import jackknife
 from threea.table import codec
-from threea.table.schema import Column, Schema
+from threea.table.cells import Cells
+from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -24,7 +25,7 @@ PAIRS, TRIPLES = 500, 100
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """A table whose values are sorted into the schema's cells.
+    """A table whose values are sorted into cells.
 
     Args:
         columns: Each row's cell, per column; a value without a cell has one more of its own.
@@ -40,13 +41,17 @@ class Sorted:
 
     @classmethod
     def of(cls, table: pa.Table, schema: Schema, seed: int) -> Sorted:
-        """Sort a table's rows."""
-        chunk = codec.encode(table, schema)
-        cells = [column.cells(BINS) for column in schema.modelled]
+        """Sort a table's rows into the schema's cells."""
+        return cls.into([column.cells(BINS) for column in schema.modelled], codec.encode(table, schema), seed)
+
+    @classmethod
+    def into(cls, cells: Sequence[Cells], chunk: Chunk, seed: int) -> Sorted:
+        """Sort encoded rows into cells."""
         indices = [cell.index(chunk[cell.column]) for cell in cells]
         sizes = tuple(cell.size + 1 for cell in cells)
         placed = (np.where(index < 0, size - 1, index) for index, size in zip(indices, sizes, strict=True))
-        return cls(tuple(placed), sizes, chunk, jackknife.groups(table.num_rows, seed))
+        rows = len(next(iter(chunk.values()))) if chunk else 0
+        return cls(tuple(placed), sizes, chunk, jackknife.groups(rows, seed))
 
     def joint(self, columns: Sequence[int]) -> Integers:
         """Return each row's cell in the joint table of some columns."""
@@ -112,20 +117,18 @@ def _counts(cells: Integers, groups: Integers, size: int) -> Floats:
     return np.bincount(groups * size + cells, minlength=jackknife.GROUPS * size).reshape(-1, size).astype(float)
 
 
-def wasserstein(left: Sorted, right: Sorted, column: Column) -> Floats:
-    """Return the Wasserstein-1 distance of a numeric column, as a share of the schema's range.
+def wasserstein(left: Sorted, right: Sorted, column: str, width: float) -> Floats:
+    """Return the Wasserstein-1 distance of a numeric column, as a share of a width.
 
     Missing values are left out. NaN if one of the tables has nothing else.
     """
-    assert column.lower is not None
-    assert column.upper is not None
-    values = [table.chunk[column.name] for table in (left, right)]
+    values = [table.chunk[column] for table in (left, right)]
     known = [~np.isnan(value) for value in values]
     if not all(mask.any() for mask in known):
         return np.full(jackknife.GROUPS + 1, np.nan)
     pooled = np.concatenate([value[mask] for value, mask in zip(values, known, strict=True)])
     order = np.argsort(pooled, kind="stable")
-    steps = np.diff(pooled[order]) / max(column.upper - column.lower, 1e-300)
+    steps = np.diff(pooled[order]) / max(width, 1e-300)
     group = np.concatenate([table.groups[mask] for table, mask in zip((left, right), known, strict=True)])[order]
     first = (np.arange(len(pooled)) < known[0].sum())[order]
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NOTICE = "For the owner only - do not release: this page was made by reading the private rows"
 
 MAIN_LEARNER = "lightgbm"
+CURVES = ("lightgbm", "logistic", "forest")
+"""Learners whose calibration is drawn."""
 INDEPENDENT = "independent"
 OPEN_COLUMNS, OPEN_FEATURES = 24, 15
 """How many columns, and how many features, are on view; other columns unfold, other features are named in the file."""
@@ -49,6 +51,7 @@ METRICS = {
     "average_precision": "Average precision",
     "calibration_error": "Calibration error",
     "brier": "Brier score",
+    "log_loss": "Log loss",
     "r2": "R²",
     "rmse": "Root mean squared error",
     "mae": "Mean absolute error",
@@ -194,7 +197,9 @@ def render(scores: dict[str, Any], evidence: Evidence) -> str:
         attacked=_attack_charts(scores["attacks"]),
         calibration=_calibration_chart(utility) if utility and utility["task"] == "classification" else None,
         importance=charts.importance_bars(utility["importance"]["features"], OPEN_FEATURES) if utility else [],
+        curves=_curves(utility) if utility else [],
         distances=charts.distance_bars(fidelity["columns"]),
+        overlays=[charts.overlay(column) for column in _by_distance(fidelity["columns"])],
         open_columns=OPEN_COLUMNS,
         heatmaps=_heatmaps(fidelity["correlation"]),
     )
@@ -265,6 +270,20 @@ def _calibration_chart(utility: dict[str, Any]) -> Dots:
         if name in scores
     ]
     return dots(rows, title="Calibration error on the holdout", baseline=0.0)
+
+
+def _curves(utility: dict[str, Any]) -> list[tuple[str, charts.Curve]]:
+    """Draw calibration curves, of two classes."""
+    names = LEARNERS[utility["task"]]
+    return [
+        (names[learner], charts.curve({name: found[name] for name in TRAINED_ON if name in found}))
+        for learner, found in ((name, utility["learners"][name]["calibration"]) for name in CURVES)
+        if found.get("real")
+    ]
+
+
+def _by_distance(columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(columns, key=lambda column: -column["total_variation"]["matched"]["value"])
 
 
 def _heatmaps(correlation: dict[str, Any]) -> list[tuple[str, dict[str, Any], list[charts.Heatmap]]]:

@@ -5,6 +5,7 @@ Geometry is computed here, in thousandths of a chart's width; the template place
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -160,6 +161,77 @@ def distance_bars(columns: Sequence[dict[str, Any]]) -> list[Bar]:
             )
         )
     return bars
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A column's real rows as an outline over its released rows as bars."""
+
+    label: str
+    kind: str
+    bars: str
+    outline: str
+    touch: tuple[tuple[str, str, str], ...]
+    """Start, width and words of each bar, for whoever points at it."""
+    ends: tuple[str, str]
+    peak: str
+    broken: tuple[str, ...]
+
+
+def overlay(column: dict[str, Any]) -> Overlay:
+    """Draw the shares of real and of released rows in the same cells."""
+    bars = column["picture"]
+    full = max((max(bar["real"], bar["synthetic"]) for bar in bars), default=0.0) or 1.0
+    each = _WIDTH / max(len(bars), 1)
+    filled, line, touch = [], [], []
+    for index, bar in enumerate(bars):
+        left, right = coordinate(index * each), coordinate((index + 1) * each)
+        width = coordinate(each * 0.86)
+        filled.append(f"M{coordinate((index + 0.07) * each)} 100V{_height(bar['synthetic'], full)}h{width}V100z")
+        line.append(f"M{left} {_height(bar['real'], full)}H{right}")
+        words = f"{shown(bar['label'], 40)}: real {bar['real']:.1%}, released {bar['synthetic']:.1%}"
+        touch.append((left, coordinate(each), words))
+    labels = [shown(bar["label"], 18) for bar in bars] or ["", ""]
+    return Overlay(
+        label=column["name"],
+        kind=column["kind"],
+        bars="".join(filled),
+        outline="".join(line),
+        touch=tuple(touch),
+        ends=(labels[0], labels[-1]),
+        peak=f"{full:.0%}" if full >= 0.1 else f"{full:.1%}",
+        broken=tuple(column.get("values", {}).get("broken", ())),
+    )
+
+
+def _height(share: float, full: float) -> str:
+    return coordinate(100 - 96 * share / full)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Told probabilities and observed rates, a line for each table that was trained on."""
+
+    lines: tuple[tuple[str, str, str], ...]
+    """Kind, path and dots."""
+    highest: str
+    """Where both axes end."""
+    summary: str
+
+
+def curve(curves: dict[str, list[dict[str, float]]]) -> Curve:
+    """Draw calibration curves in a square from 0 to the highest rate, rounded up to tenths."""
+    rates = [point[side] for points in curves.values() for point in points for side in ("predicted", "observed")]
+    highest = math.ceil(10 * max(rates, default=1.0)) / 10 or 1.0
+    lines = []
+    for kind, points in curves.items():
+        placed = [
+            (coordinate(100 * p["predicted"] / highest), coordinate(100 - 100 * p["observed"] / highest))
+            for p in points
+        ]
+        path = "M" + "L".join(f"{x} {y}" for x, y in placed)
+        lines.append((kind, path, "".join(f"M{x} {y}h.01" for x, y in placed)))
+    return Curve(tuple(lines), number(highest), "Predicted and observed rates; on the diagonal they are equal")
 
 
 @dataclass(frozen=True, slots=True)

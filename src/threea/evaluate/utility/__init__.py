@@ -44,7 +44,8 @@ def utility(evidence: Evidence, seed: int = 0, progress: Progress | None = None)
         learn from it or are tested on it; empty if all count the same), ``interval`` (how intervals were made),
         ``meanings`` (per metric), ``scenarios`` (per scenario), ``independent`` (``made``, ``how``), ``notes``,
         ``importance`` (see `importance.agreement`), and ``learners``: per learner its ``settings``, ``fitted_rows`` and
-        ``test_rows`` per table, and per scenario and metric a ``value`` and an ``interval``, None where undefined.
+        ``test_rows`` per table, ``calibration`` (of two classes, curves on the holdout), and per scenario and metric
+        a ``value`` and an ``interval``, None where undefined.
 
     Raises:
         SettingError: The release has no target.
@@ -132,6 +133,7 @@ def _scores(models: dict[str, Fitted], coded: dict[str, Matrix], seed: int) -> d
         "settings": model.task.settings[model.learner],
         "fitted_rows": {name: fitted.rows for name, fitted in models.items()},
         "test_rows": tested,
+        "calibration": {name: fitted.calibration(coded["holdout"]) for name, fitted in models.items()},
         **{
             name: {metric: metrics.summary(values) for metric, values in by_metric.items()}
             for name, by_metric in drawn.items()

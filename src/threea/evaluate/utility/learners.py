@@ -18,13 +18,15 @@ from threea.evaluate.evidence import Matrix
 from threea.evaluate.utility import metrics
 from threea.evaluate.utility.onehot import OneHot, frequent_codes
 from threea.evaluate.utility.threads import load, side_by_side
+from threea.scoring.learner import RARE as SCORED_RARE
+from threea.scoring.learner import SETTINGS as LIGHTGBM
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
 """From features to probabilities of the classes seen in training, or to numbers."""
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "lightgbm": {"num_iterations": 200, "learning_rate": 0.1, "num_leaves": 31, "min_data_in_leaf": 20},
+    "lightgbm": LIGHTGBM,
     "logistic": {"C": 1.0, "max_iter": 200, "categories": 50, "rows": 50_000},
     "svm": {"C": 1.0, "kernel": "rbf", "gamma": "scale", "categories": 50, "rows": 4_000, "test_rows": 10_000},
     "boosting": {"max_iter": 100, "learning_rate": 0.1, "max_leaf_nodes": 31, "rows": 200_000},
@@ -35,8 +37,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 LEARNERS = tuple(SETTINGS)
 
-RARE: dict[str, Any] = {"below_share": 0.01, "lightgbm": {"learning_rate": 0.02, "num_leaves": 8}}
-"""Below this share of the rarer of two classes LightGBM's usual settings fall apart even on real rows; then these."""
+RARE: dict[str, Any] = {"below_share": SCORED_RARE["below_share"], "lightgbm": SCORED_RARE["settings"]}
+"""As of a release's own score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,14 @@ class Fitted:
         positive = None if self.task.positive is None else self.task.labels.index(self.task.positive)
         figures = metrics.classification(predicted, truth, positive)
         return lambda weights: figures(weights * own), len(test.target)
+
+    def calibration(self, test: Matrix) -> list[dict[str, float]]:
+        """Return the calibration curve on a test table, of the positive of two classes; empty of anything else."""
+        test = _sampled(self.task.testable(test), self.task.settings[self.learner].get("test_rows"), seed=0)
+        if self.task.positive is None or not len(test.target):
+            return []
+        told = self.predict(test.values)[:, self.task.labels.index(self.task.positive)]
+        return metrics.calibration_curve(told, test.target == self.task.positive)
 
 
 def score(learner: str, train: Matrix, test: Matrix, seed: int, task: Task | None = None) -> dict[str, float]:

@@ -17,6 +17,8 @@ Figures = Callable[[Floats], dict[str, Floats]]
 
 RESAMPLES, LEVEL = 200, 0.95
 CALIBRATION_BINS = 10
+LEAST_PROBABILITY = 1e-6
+"""What a probability of 0 counts as in the log loss, which would be infinite."""
 MEANINGS = {
     "auc": "area under the ROC curve; for many classes the mean over pairs of classes (one-vs-one); higher is better",
     "accuracy": "share of rows whose likeliest class is the true one; higher is better",
@@ -24,6 +26,7 @@ MEANINGS = {
     "average_precision": "average precision of the positive class, or the mean over classes; higher is better",
     "calibration_error": f"expected calibration error in {CALIBRATION_BINS} equal bins of the positive class's "
     "probability, or of the likeliest class's for many classes; lower is better",
+    "log_loss": "mean of minus the log of the true class's probability, which counts as at least 1e-6; lower is better",
     "brier": "mean squared error of the probability, summed over classes if there are many; lower is better",
     "r2": "share of the target's variance explained; higher is better",
     "rmse": "root mean squared error, in units of the target; lower is better",
@@ -72,6 +75,7 @@ def classification(probabilities: Floats, truth: NDArray[np.int64], positive: in
         positive: The class that counts as positive if there are two; None for many classes.
     """
     guess = np.argmax(probabilities, axis=1)
+    loss = -np.log(np.maximum(probabilities[np.arange(len(truth)), truth], LEAST_PROBABILITY))
 
     def figures(weights: Floats) -> dict[str, Floats]:
         if positive is None:
@@ -96,9 +100,24 @@ def classification(probabilities: Floats, truth: NDArray[np.int64], positive: in
             "average_precision": areas["average_precision"],
             "calibration_error": _calibration_error(confidence, right, weights),
             "brier": _mean(brier, weights),
+            "log_loss": _mean(loss, weights),
         }
 
     return figures
+
+
+def calibration_curve(confidence: Floats, right: NDArray[np.bool_]) -> list[dict[str, float]]:
+    """Return mean told probability, share of positive rows and share of all rows, in ranges of equally many rows."""
+    order = np.argsort(confidence, kind="stable")
+    parts = [part for part in np.array_split(order, CALIBRATION_BINS) if len(part)]
+    return [
+        {
+            "predicted": float(confidence[part].mean()),
+            "observed": float(right[part].mean()),
+            "share": len(part) / len(order),
+        }
+        for part in parts
+    ]
 
 
 def regression(predictions: Floats, truth: Floats) -> Figures:
