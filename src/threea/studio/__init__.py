@@ -1,7 +1,7 @@
 """The studio: a local web app over `session.prepare`, `run` and `save`, for the owner of a table.
 
-It has nothing of its own in privacy: what may be asked, what it costs and what leaves is decided by the modules that the
-command line uses. Pages are made on the server and work without a script, but for live progress.
+It has nothing of its own in privacy: what may be asked, what it costs and what leaves is decided by the modules that
+the command line uses. Pages are made on the server and work without a script, but for live progress.
 """
 
 from __future__ import annotations

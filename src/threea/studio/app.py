@@ -21,6 +21,7 @@ PAGES: dict[str, Endpoint] = {
     "/": table_pages.home,
     "/studio.css": rendering.style,
     "/progress.js": rendering.script,
+    "/icon.svg": rendering.icon,
     "/table/{table}": table_pages.show_table,
     "/table/{table}/schema": table_pages.show_schema,
     "/table/{table}/schema.toml": table_pages.schema_file,

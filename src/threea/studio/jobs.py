@@ -1,7 +1,7 @@
 """A job: a release or an evaluation, made by a process of its own, so that it can be watched and stopped.
 
-What a job is asked goes through its standard input, never on a command line that others on the machine may read; what it
-says of itself comes back line by line.
+What a job is asked goes through its standard input, never on a command line that others on the machine may read; what
+it says of itself comes back line by line.
 """
 
 from __future__ import annotations

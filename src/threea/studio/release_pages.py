@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -40,8 +40,9 @@ async def show_budget(request: Request) -> Response:
     studio, table = studio_of(request), table_of(request)
     if not table.described:
         return redirect(request, f"table/{table.id}")
-    choices = table.choices or await run_in_threadpool(_first_choices, studio, table)
-    return await _budget_page(request, table, choices)
+    if table.choices is not None:
+        return await _budget_page(request, table, table.choices)
+    return await _budget_page(request, table, await run_in_threadpool(_first_choices, studio, table))
 
 
 def _first_choices(studio: Studio, table: OpenTable) -> Choices:
@@ -145,7 +146,23 @@ def _receipt(studio: Studio, table: OpenTable, choices: Choices) -> Receipt:
         )
         for line in prepared.plan.lines
     )
-    return Receipt(order=order, text=str(prepared), questions=questions)
+    return Receipt(order=order, text=str(prepared), questions=questions, rest=_rest(order["options"]))
+
+
+def _rest(options: Mapping[str, Any]) -> str:
+    """Say what the ledger will have left of the dataset's cap, by what stands in it now."""
+    if options["ledger"] is None:
+        return "No ledger will remember it."
+    rows = []
+    if not options["new_ledger"]:
+        with Ledger(options["ledger"]) as book:
+            rows = [row for row in book.datasets() if row.name == options["dataset"]]
+    spent = rows[0].spent if rows else 0.0
+    caps = [cap for cap in (options["cap"], rows[0].cap if rows else None) if cap is not None]
+    if not caps:
+        return f"The ledger then has {words.number(spent + options['epsilon'])} spent on it, without a cap."
+    left = max(min(caps) - spent - options["epsilon"], 0.0)
+    return f"The ledger then has {words.number(left)} left of {words.number(min(caps))}."
 
 
 async def show_receipt(request: Request) -> Response:

@@ -20,7 +20,18 @@ from threea.studio.state import OpenTable, Studio
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["page", "read_form", "redirect", "run_in_threadpool", "script", "studio_of", "style", "table_of"]
+__all__ = [
+    "icon",
+    "page",
+    "read_form",
+    "redirect",
+    "run_in_threadpool",
+    "script",
+    "studio_of",
+    "style",
+    "table_of",
+    "text_of",
+]
 
 _MOST_FIELDS = 200_000
 _HERE = Path(__file__).parent
@@ -80,6 +91,11 @@ async def style(request: Request) -> Response:
 async def script(request: Request) -> Response:
     """Serve the one script: live progress."""
     return Response((_HERE / "progress.js").read_text(encoding="utf-8"), media_type="text/javascript")
+
+
+async def icon(request: Request) -> Response:
+    """Serve the picture of the tab."""
+    return Response((_HERE / "icon.svg").read_text(encoding="utf-8"), media_type="image/svg+xml")
 
 
 @cache

@@ -68,8 +68,15 @@ class ColumnForm:
         return cls(
             name=name,
             kind=text("kind"),
-            **{field: text(field) for field in ("lower", "upper", "special", "edges", "categories", "source")},
-            **{field: bool(text(field)) for field in ("log", "open_ended", "nullable")},
+            lower=text("lower"),
+            upper=text("upper"),
+            special=text("special"),
+            edges=text("edges"),
+            categories=text("categories"),
+            log=bool(text("log")),
+            open_ended=bool(text("open_ended")),
+            nullable=bool(text("nullable")),
+            source=text("source"),
         )
 
     def column(self, before: Column) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ class Receipt:
     order: Mapping[str, Any]
     text: str
     questions: tuple[Question, ...]
+    rest: str
+    """What the ledger will have left, in words."""
 
     @property
     def digest(self) -> str:
@@ -80,8 +82,7 @@ class OpenTable:
 
     def reread(self, dialect: Dialect | None) -> OpenTable:
         """Return the table read otherwise: nothing that was said of its columns holds."""
-        fresh = {"proposed": None, "confirmed": None, "receipt": None, "notes": {}, "sources": {}, "discovers": False}
-        return replace(self, dialect=dialect, target=None, unit=None, **fresh)  # type: ignore[arg-type]
+        return OpenTable(id=self.id, path=self.path, name=self.name, kind=self.kind, dialect=dialect)
 
 
 class Studio:

@@ -166,7 +166,7 @@ def _schema_page(
     assert table.proposed is not None
     by_name = {column.name: column for column in table.proposed.columns}
     untouched = [c.name for c in columns if by_name[c.name].as_read and _is_as_read(c, by_name[c.name])]
-    shown = {"table": table, "columns": columns, "kinds": KINDS, "untouched": untouched, "tick": json.dumps(untouched)}
+    shown = {"table": table, "columns": columns, "kinds": KINDS, "untouched": untouched, "named": json.dumps(untouched)}
     return page(request, "schema", status, problem=problem, **shown)
 
 

@@ -1,4 +1,4 @@
-"""What the studio says of an error: the same sentence as the command line, with the names of fields for those of flags."""
+"""What the studio says of an error: the command line's sentence, with the names of fields for those of flags."""
 
 from __future__ import annotations
 
