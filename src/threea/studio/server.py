@@ -12,7 +12,7 @@ import sys
 import tempfile
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -33,19 +33,17 @@ def serve_folder(folder: Path, *, browser: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         # However it is ended, uploads are removed; the server raises a signal anew once it has shut down.
         signal.signal(number, _interrupt)
-    with private_folder() as uploads, listening() as listener:
+    with suppress(KeyboardInterrupt), private_folder() as uploads, listening() as listener:
         studio = Studio(folder=root, uploads=uploads, keys=Keys())
         port = listener.getsockname()[1]
         link = f"http://{HOST}:{port}{studio.keys.base}/?token={studio.keys.token}"
-        sys.stdout.write(f"threea studio for {str(root.root)!a}. Open this link; it works once:\n  {link}\n")
-        sys.stdout.write("It answers to this machine alone. Ctrl-C ends it.\n")
-        sys.stdout.flush()
-        if browser:
-            webbrowser.open(_page_to(link, uploads).as_uri())
         try:
+            sys.stdout.write(f"threea studio for {str(root.root)!a}. Open this link; it works once:\n  {link}\n")
+            sys.stdout.write("It answers to this machine alone. Ctrl-C ends it.\n")
+            sys.stdout.flush()
+            if browser:
+                webbrowser.open(_page_to(link, uploads).as_uri())
             make_server(studio, port).run(sockets=[listener])
-        except KeyboardInterrupt:
-            pass
         finally:
             studio.jobs.stop()
 
