@@ -1,9 +1,5 @@
-"""A studio of an empty folder, as a test client sees it."""
+"""A studio of a folder with one table, and its owner's browser."""
 
-import re
-from html.parser import HTMLParser
-
-import pyarrow as pa
 import pyarrow.csv
 import pytest
 
@@ -11,90 +7,12 @@ from threea import hospital
 
 pytest.importorskip("starlette", reason="the extra studio is not installed")
 
-from starlette.testclient import TestClient
+from visiting import Visitor
 
-from threea.studio.app import make_app
 from threea.studio.folder import Folder
-from threea.studio.gate import Gate, Keys
+from threea.studio.gate import Keys
 from threea.studio.server import private_folder
 from threea.studio.state import Studio
-
-PORT = 4711
-ORIGIN = f"http://127.0.0.1:{PORT}"
-
-
-class Fields(HTMLParser):
-    """What a browser would send of the forms on a page: by name, as they stand."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.sent, self._select, self._area = {}, None, None
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        if tag == "input" and found.get("name"):
-            if found.get("type") not in ("checkbox", "radio") or "checked" in found:
-                self.sent[found["name"]] = found.get("value", "")
-        elif tag == "select":
-            self._select = found["name"]
-        elif tag == "option" and self._select and ("selected" in found or self._select not in self.sent):
-            self.sent[self._select] = found.get("value", "")
-        elif tag == "textarea":
-            self._area = found["name"]
-            self.sent[self._area] = ""
-
-    def handle_endtag(self, tag):
-        self._select = None if tag == "select" else self._select
-        self._area = None if tag == "textarea" else self._area
-
-    def handle_data(self, data):
-        if self._area:
-            self.sent[self._area] += data
-
-
-class Visitor:
-    """The owner's browser, in."""
-
-    def __init__(self, studio):
-        self.studio = studio
-        self.gate = Gate(make_app(studio), keys=studio.keys, port=PORT)
-        self.client = TestClient(self.gate, base_url=ORIGIN)
-
-    def enter(self):
-        return self.client.get(self.studio.url(), params={"token": self.studio.keys.token})
-
-    def get(self, path="", **options):
-        return self.client.get(self.studio.url(path), **options)
-
-    def post(self, path, data=None, csrf=True, headers=None, **options):
-        sent = {**({"csrf": self.studio.keys.form} if csrf else {}), **(data or {})}
-        origin = {"origin": ORIGIN} if headers is None else headers
-        return self.client.post(self.studio.url(path), data=sent, headers=origin, **options)
-
-    def open(self, path):
-        assert self.post("open", {"source": "folder", "path": path}).status_code == 200
-        return list(self.studio.tables)[-1]
-
-    def described(self, path="stays.csv", **more):
-        """Open a table, and confirm what is proposed of it."""
-        table = self.open(path)
-        chosen = {"target": "died", "unit": "patient_id", "how": "propose", **more}
-        form = fields(self.post(f"table/{table}/describe", chosen))
-        named = re.search(r'name="as_read" value="([^"]*)"', self.get(f"table/{table}/schema").text)
-        ticks = {"as_read": named[1].replace("&#34;", '"') if named else "", "public": "yes"}
-        assert self.post(f"table/{table}/schema", {**form, **ticks}).url.path.endswith("/budget")
-        return table
-
-
-def fields(answer):
-    return Fields(answer.text).sent
-
-
-def problem(answer):
-    """Return what a page complains of."""
-    found = re.search(r'role="alert".*?<p>(.*?)</p>', answer.text, re.DOTALL)
-    return found and found[1].replace("&#39;", "'")
 
 
 @pytest.fixture
@@ -110,9 +28,3 @@ def visitor(tmp_path):
             assert visitor.enter().status_code == 200
             yield visitor
             visitor.studio.jobs.stop()
-
-
-@pytest.fixture
-def canary():
-    """Return a table with a value that must not be seen where it does not belong."""
-    return pa.table({"name": ["VERY-PRIVATE"] * 3, "age": ["1", "2", "x"], "died": ["true", "false", "true"]})

@@ -103,7 +103,13 @@ def test_every_answer_carries_the_headers_and_no_page_has_a_script_or_style_of_i
     answers += [visitor.get("nowhere"), visitor.get(headers={"host": "x"}), visitor.client.get("/"), visitor.enter()]
     for answer in answers:
         assert {name: answer.headers[name] for name in HEADERS} == HEADERS
-    for part in ("default-src 'none'", "script-src 'self'", "style-src 'self'", "form-action 'self'", "base-uri 'none'"):
+    for part in (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+    ):
         assert part in POLICY
     assert "unsafe" not in POLICY
     for page in PAGES.glob("*.html.j2"):
