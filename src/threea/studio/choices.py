@@ -89,7 +89,7 @@ class Choices:
                 "dataset": self.dataset,
                 "cap": number("cap", self.cap) if self.cap and ledger else None,
                 "unit": unit,
-                "max_rows_per_unit": _whole("rows of one person", self.max_rows_per_unit) if unit else 1,
+                "max_rows_per_unit": whole("rows of one person", self.max_rows_per_unit) if unit else 1,
             },
         }
 
@@ -134,7 +134,8 @@ def number(name: str, text: str) -> float:
         raise SettingError(f"{name} ({text}) must be a number") from None
 
 
-def _whole(name: str, text: str) -> int:
+def whole(name: str, text: str) -> int:
+    """Read a whole number, or refuse it by name and value."""
     try:
         return int(text)
     except ValueError:
@@ -142,4 +143,4 @@ def _whole(name: str, text: str) -> int:
 
 
 def _rows(text: str) -> int | str | None:
-    return text or None if text in ("", "same") else _whole("synthetic rows", text)
+    return text or None if text in ("", "same") else whole("synthetic rows", text)

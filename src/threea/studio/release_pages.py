@@ -23,7 +23,7 @@ from threea.errors import BudgetRefused, SettingError, ThreeaError
 from threea.report import words
 from threea.session import rehearse
 from threea.studio import pictures
-from threea.studio.choices import NEW_LEDGER, Choices, number, prepare_options
+from threea.studio.choices import NEW_LEDGER, Choices, number, prepare_options, whole
 from threea.studio.gate import SEALED
 from threea.studio.jobs import Job
 from threea.studio.rendering import page, read_form, redirect, run_in_threadpool, studio_of, table_of, text_of
@@ -32,6 +32,7 @@ from threea.studio.told import in_fields
 
 FILES = ("synthetic.parquet", "synthetic.csv", "certificate.json", "report.html", "schema.toml", "model.threea")
 """What a release may hold, and is handed out."""
+MOST_DRAWN = 10_000_000
 _PAUSE = 0.2
 
 
@@ -326,11 +327,13 @@ def _drawn_rows(studio: Studio, form: Any, folder: Path) -> Path:
     from threea.publish import check_format, write_sample
     from threea.table.conditions import given_texts
 
-    rows, kind = number("rows", text_of(form, "rows")), text_of(form, "form")
-    check_numbers(int(rows) if rows == int(rows) else None, None)
+    rows, kind = whole("rows", text_of(form, "rows")), text_of(form, "form")
+    check_numbers(rows, None)
+    if rows > MOST_DRAWN:
+        raise SettingError(f"rows ({rows}) must be at most {MOST_DRAWN:,} here; for more, use threea sample")
     check_format(kind)
     release = load_release(folder)
     lines = [line.strip() for line in text_of(form, "conditions").splitlines() if line.strip()]
     path = Path(tempfile.mkdtemp(dir=studio.uploads)) / f"{folder.name}-more.{kind}"
-    write_sample(release, path, kind, rows=int(rows), given=given_texts(release.schema, lines))
+    write_sample(release, path, kind, rows=rows, given=given_texts(release.schema, lines))
     return path
