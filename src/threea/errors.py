@@ -60,7 +60,8 @@ class MissingExtra(UserError):
     """A package that comes with an extra is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; pip install 'threea[{extra}]'")
+        clone = f"in a clone of threea, pip install -e '.[{extra}]'"
+        super().__init__(f"{package} is not installed; pip install 'threea[{extra}]', or {clone}")
 
 
 class BudgetRefused(ThreeaError):

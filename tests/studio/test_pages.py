@@ -303,5 +303,5 @@ def test_an_evaluation_is_put_beside_the_release_behind_a_red_line(visitor, monk
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch, tmp_path):
     find = studio.importlib.util.find_spec
     monkeypatch.setattr(studio.importlib.util, "find_spec", lambda name: None if name == "uvicorn" else find(name))
-    with pytest.raises(MissingExtra, match=r"uvicorn is not installed; pip install 'threea\[studio\]'"):
+    with pytest.raises(MissingExtra, match=r"uvicorn is not installed; .*'threea\[studio\]'.* -e '\.\[studio\]'"):
         studio.serve(tmp_path)

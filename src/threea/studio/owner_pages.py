@@ -41,7 +41,7 @@ async def evaluate(request: Request) -> Response:
         folder = studio.folder.named(Path(order["out"]))
         job = Job(
             task="evaluate",
-            title=f"evaluation of {name}",
+            title=f"Evaluation of {name}",
             subject=f"evaluate\0{order['out']}",
             back=f"evaluate?folder={quote(name)}",
             result=f"evaluation?folder={quote(folder)}",
