@@ -18,8 +18,10 @@ Whatever ends a release after it was prepared, an interrupt or a bug of ours too
 of the charge and of the files (`outcome`).
 """
 
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 class ThreeaError(Exception):
@@ -58,7 +60,8 @@ class MissingExtra(UserError):
     """A package that comes with an extra is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; pip install 'threea[{extra}]'")
+        clone = f"in a clone of threea, pip install -e '.[{extra}]'"
+        super().__init__(f"{package} is not installed; pip install 'threea[{extra}]', or {clone}")
 
 
 class BudgetRefused(ThreeaError):
@@ -135,3 +138,9 @@ def fate_of(error: BaseException | None) -> str | None:
         return None
     known = [note for note in getattr(error, "__notes__", ()) if note in _FATES]
     return known[0] if known else fate_of(error.__cause__)
+
+
+def bug(error: BaseException) -> str:
+    """Say where a bug of ours is, and nothing that its error says: that may quote a row."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"internal error: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -21,8 +23,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from threea.release import Release
+    from threea.table.conditions import Given
 
-__all__ = ["BYTES_PER_VALUE", "FORMATS", "Progress", "check_folder", "check_format", "check_room", "claim", "write"]
+__all__ = [
+    "BYTES_PER_VALUE",
+    "FORMATS",
+    "Progress",
+    "check_file",
+    "check_folder",
+    "check_format",
+    "check_room",
+    "claim",
+    "write",
+    "write_sample",
+]
 
 BYTES_PER_VALUE = {"parquet": 1, "csv": 4}
 """What a value takes at least, but for columns that are nearly constant: less room than this is plainly too little."""
@@ -228,3 +242,56 @@ def digest_of(path: Path) -> str:
         return hashlib.sha256("".join(lines).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_file(out: Path) -> None:
+    """Refuse a place for a file that is taken, or whose folder cannot be written to.
+
+    Raises:
+        SettingError: A file cannot be written there.
+    """
+    parent = out.absolute().parent
+    if os.path.lexists(out):
+        raise SettingError(f"out ({out}) exists already; choose another name")
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise SettingError(f"out ({out}): folder {parent} does not exist, or is not writable; choose another")
+
+
+def write_sample(
+    release: Release,
+    out: Path,
+    form: str,
+    *,
+    rows: int,
+    given: Given | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Write other rows of a release, as it was written, to a file that appears whole or not at all.
+
+    Cost:
+        Nothing: drawing is post-processing.
+
+    Raises:
+        SettingError: It cannot be written, or no row fits the conditions.
+    """
+    from threea.table.spreadsheet import inert
+
+    staging = out.with_name(f".{out.name[:100]}-{secrets.token_hex(8)}")
+    problem, written = None, 0
+    try:
+        with RowWriter(staging, form, release.layout, release.dialect) as writer:
+            for batch in release.draws(rows, given, seed):
+                safe = release.spreadsheet_safe and form == CSV
+                writer.write(inert(batch, release.schema) if safe else batch)
+                written += batch.num_rows
+                if progress:
+                    progress(written)
+        check_file(out)
+        staging.rename(out)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    finally:
+        staging.unlink(missing_ok=True)
+    if problem:
+        raise SettingError(f"out ({out}) cannot be written: {problem}; make room or choose another place")

@@ -299,7 +299,8 @@ def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch, modu
     monkeypatch.setattr("importlib.import_module", without)
     with pytest.raises(MissingExtra) as caught:
         score("lightgbm", table(50, 2), table(50, 2), 0)
-    assert str(caught.value) == f"{package} is not installed; pip install 'threea[evaluate]'"
+    install = "pip install 'threea[evaluate]', or in a clone of threea, pip install -e '.[evaluate]'"
+    assert str(caught.value) == f"{package} is not installed; {install}"
     assert caught.value.exit_code == 2
 
 

@@ -279,6 +279,16 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def is_ledger(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's header says that it is a ledger; nothing else of it is looked at, and nothing is locked."""
+    try:
+        with Path(path).open("rb") as file:
+            header = file.read(72)
+    except OSError:
+        return False
+    return header.startswith(b"SQLite format 3\0") and header[68:] == _APPLICATION_ID.to_bytes(4, "big")
+
+
 def _first_entry() -> tuple[str, str]:
     """Return the entry that a new ledger begins with; its secret is what keeps every later hash from being guessed."""
     content = canonical({"kind": "ledger", "key": secrets.token_hex(32), "created": now()})

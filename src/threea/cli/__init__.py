@@ -7,16 +7,14 @@ Exit codes: 0 done, 1 a bug of ours or a claim that an audit refuted, 2 a mistak
 from __future__ import annotations
 
 import sys
-import traceback
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 import threea
-from threea.cli import doctor, ledger, measuring, release, sample, schema, split, terminal
-from threea.errors import ThreeaError, fate_of, stated
+from threea.cli import doctor, ledger, measuring, release, sample, schema, split, studio, terminal
+from threea.errors import ThreeaError, bug, fate_of, stated
 
 
 class Interrupted(Exception):
@@ -70,9 +68,7 @@ def _told(error: Exception) -> int:
     if hasattr(error, "format_message"):  # how the parser tells of a wrong flag, in every version of it
         terminal.complain(f"error: {error.format_message()}")
         return 2
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(frame.filename).name}:{frame.lineno}"
-    terminal.complain(f"internal error: {type(error).__name__} at {place}; {_ended(error)}; please report it")
+    terminal.complain(f"{bug(error)}; {_ended(error)}; please report it")
     return 1
 
 
@@ -128,3 +124,4 @@ def recipes() -> None:
 ledger.register(app)
 measuring.register(app)
 doctor.register(app)
+studio.register(app)

@@ -1,0 +1,86 @@
+"""The one folder that the studio was started for: what is in it, and no way out of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from threea.anonymize.ledger_file import is_ledger
+from threea.errors import SettingError
+
+_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".pq")
+_DEPTH, _MOST = 3, 500
+_OF_A_RELEASE = ("synthetic.csv", "synthetic.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder, beyond all links.
+
+    Guarantees:
+        - A path that leads outside, also through a link, is refused, and so is one that cannot be.
+    """
+
+    root: Path
+
+    @classmethod
+    def at(cls, path: Path) -> Folder:
+        """Take a folder that is there.
+
+        Raises:
+            SettingError: It is none, or may not be read.
+        """
+        root = Path(os.path.realpath(path))
+        if not root.is_dir() or not os.access(root, os.R_OK | os.X_OK):
+            raise SettingError(f"folder ({path}) is not a folder that can be read; choose another")
+        return cls(root)
+
+    def inside(self, text: str) -> Path:
+        """Return where a path within the folder leads.
+
+        Raises:
+            SettingError: It leads outside.
+        """
+        try:
+            path = Path(os.path.realpath(self.root / text.strip()))
+            str(path).encode()
+        except (OSError, ValueError):
+            raise SettingError("the path cannot be read; choose another") from None
+        if not text.strip() or not path.is_relative_to(self.root):
+            raise SettingError(f"path ({text.strip()}) must lead to something in the studio's folder")
+        return path
+
+    def named(self, path: Path) -> str:
+        """Return a path in the folder as the owner sees it."""
+        return path.relative_to(self.root).as_posix()
+
+    def tables(self) -> list[str]:
+        """List the files that look like tables, but for those of releases."""
+        found = (path for path in self._files() if path.name.lower().endswith(_TABLES))
+        return [self.named(path) for path in found if path.name not in _OF_A_RELEASE]
+
+    def schemas(self) -> list[str]:
+        """List the schemas."""
+        return [self.named(path) for path in self._files() if path.suffix == ".toml" and "schema" in path.name]
+
+    def releases(self) -> list[str]:
+        """List the folders that hold a release."""
+        return [self.named(path.parent) for path in self._files() if path.name == "certificate.json"]
+
+    def ledgers(self) -> list[str]:
+        """List the ledgers."""
+        return [self.named(path) for path in self._files() if path.suffix == ".db" and is_ledger(path)]
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path, _ in zip(self._walked(), range(_MOST), strict=False))
+
+    def _walked(self) -> Iterator[Path]:
+        for place, folders, files in os.walk(self.root):
+            depth = len(Path(place).relative_to(self.root).parts)
+            folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < _DEPTH else []
+            for name in sorted(files):
+                path = Path(place) / name
+                if not name.startswith(".") and Path(os.path.realpath(path)).is_relative_to(self.root):
+                    yield path
