@@ -3,8 +3,10 @@
 import html
 import json
 import re
+import sqlite3
 import sys
 import time
+from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +18,7 @@ from threea.describe.propose_schema import propose_schema
 from threea.errors import MissingExtra, SchemaError
 from threea.evaluate import evaluation
 from threea.evaluate.evidence import Evidence
-from threea.session import rehearse
+from threea.session import prepare, rehearse
 from threea.studio import pictures, work
 from threea.studio.choices import prepare_options
 from threea.studio.schema_form import ColumnForm
@@ -178,6 +180,7 @@ def test_the_receipt_is_the_command_lines_and_pythons(visitor, monkeypatch, caps
 def test_a_release_is_made_whole_and_then_refused_beyond_the_cap(visitor):
     table = visitor.described()
     receipt = visitor.post(f"table/{table}/budget", budget_form(visitor, table, cap="1.5"))
+    order = visitor.studio.tables[table].receipt.order
     stale = visitor.post(f"table/{table}/run", {"receipt": "0" * 64})
     assert (stale.status_code, "changed in another tab" in problem(stale)) == (409, True)
     visitor.post(f"table/{table}/run", {"receipt": fields(receipt)["receipt"]})
@@ -192,6 +195,14 @@ def test_a_release_is_made_whole_and_then_refused_beyond_the_cap(visitor):
     assert certificate["schema_untouched"] == ["admitted", "ward", "age", "cost", "died"]
     assert certificate["unit_column"] == "patient_id"
     assert certificate["ledger_head"] is not None
+    assert job.receipt.startswith(receipt_of(receipt).splitlines()[0])
+    # The same in Python gives the same certificate, but for noise, time and ledger.
+    options = prepare_options(order) | {"ledger": None, "new_ledger": False}
+    twin = json.loads(prepare(order["data"], **options).run().certificate().to_json())
+    own = {"created", "synthetic_sha256", "model_sha256", "ledger_head"}
+    assert {key: certificate[key] for key in twin if key not in own} == {
+        key: twin[key] for key in twin if key not in own
+    }
 
     page = visitor.get("release?folder=stays-release")
     assert "guarantee: proven" in page.text
@@ -243,6 +254,17 @@ def test_wrong_choices_are_refused_before_anything_is_made(visitor):
         assert problem(answer)
         assert fields(answer)[name] == value or name in ("form", "recipe", "adjacency")
     assert sorted(path.name for path in visitor.folder.iterdir()) == ["stays.csv"]
+
+
+def test_other_databases_are_not_taken_for_ledgers(visitor):
+    with closing(sqlite3.connect(visitor.folder / "other.db")) as other:
+        other.execute("CREATE TABLE t (a)")
+    (visitor.folder / "empty.db").touch()
+    Ledger(visitor.folder / "ours.db", create=True).close()
+    assert visitor.studio.folder.ledgers() == ["ours.db"]
+    text = visitor.get("ledger").text
+    assert "ours.db" in text
+    assert "other.db" not in text
 
 
 def test_bounds_can_be_left_to_be_found_privately(visitor):

@@ -32,7 +32,7 @@ from threea.studio.told import in_fields
 
 FILES = ("synthetic.parquet", "synthetic.csv", "certificate.json", "report.html", "schema.toml", "model.threea")
 """What a release may hold, and is handed out."""
-MOST_DRAWN = 10_000_000
+MOST_DRAWN, _MOST_SHOWN = 10_000_000, 100_000
 _PAUSE = 0.2
 
 
@@ -266,9 +266,10 @@ async def show_release(request: Request) -> Response:
 async def _release_page(request: Request, name: str, problem: Exception | None = None) -> Response:
     studio = studio_of(request)
     folder = release_folder(studio, name)
+    text = await run_in_threadpool((folder / "certificate.json").read_bytes)
     try:
-        certificate = json.loads(await run_in_threadpool((folder / "certificate.json").read_bytes))
-    except ValueError:
+        certificate = json.loads(text)
+    except (ValueError, RecursionError):
         certificate = None
     if not isinstance(certificate, dict):
         raise SettingError(f"folder ({name}) has a certificate that is damaged; make the release again")
@@ -281,6 +282,7 @@ async def _release_page(request: Request, name: str, problem: Exception | None =
         folder=studio.folder.named(folder),
         files=files,
         facts=facts,
+        certificate=text.decode("utf-8", "replace")[:_MOST_SHOWN],
         has_model=(folder / "model.threea").is_file(),
     )
 
