@@ -194,6 +194,10 @@ def test_no_path_leads_out_of_the_folder(visitor, links):
         assert visitor.get(address).status_code == 422
     for name in ("../stays.csv", "stays.csv", "report.html"):
         assert visitor.get(f"release/file?folder=.&name={name}").status_code == 422
+    (visitor.folder / "certificate.json").write_text("{}")
+    beside = visitor.post("evaluate", {"folder": ".", "train": "stays.csv", "holdout": "stays.csv"})
+    assert "must lead to something in the studio" in beside.text
+    (visitor.folder / "certificate.json").unlink()
     table = visitor.described()
     for name in ("out", "new_ledger"):
         form = {"epsilon": "1", "delta": "1e-6", "adjacency": "add-remove", "recipe": "independent", "form": "csv"}

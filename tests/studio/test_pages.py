@@ -21,6 +21,7 @@ from threea.evaluate.evidence import Evidence
 from threea.session import prepare, rehearse
 from threea.studio import pictures, work
 from threea.studio.choices import prepare_options
+from threea.studio.jobs import Job
 from threea.studio.schema_form import ColumnForm
 from threea.table.schema import Column, Kind, Schema
 
@@ -104,6 +105,14 @@ def test_nothing_is_confirmed_but_by_a_tick_that_names_what_is_as_read(visitor):
     written = visitor.get(f"table/{table}/schema.toml").text
     assert "# Public: the hospital's web page" in written
     assert Schema.from_toml(written) == schema
+
+
+def test_a_column_may_have_spaces_around_its_name(visitor):
+    (visitor.folder / "spaced.csv").write_text("a, b\n" + "1, x\n2, y\n" * 20)
+    table = visitor.open("spaced.csv")
+    answer = visitor.post(f"table/{table}/describe", {"target": " b", "how": "propose"})
+    assert answer.url.path.endswith("/schema")
+    assert visitor.studio.tables[table].proposed.target == " b"
 
 
 def test_a_column_that_cannot_be_so_is_told_beside_it(visitor):
@@ -317,9 +326,15 @@ def test_an_evaluation_is_put_beside_the_release_behind_a_red_line(visitor, monk
     assert said[0]["stage"] == "reading the tables"
     assert visitor.folder / "e" in said
     assert said[-1]["outcome"] == "done"
-    (visitor.folder / "e").mkdir()
-    (visitor.folder / "e" / "owner-report.html").write_text("for the owner")
-    assert "sandbox" in visitor.get("evaluation?folder=e").headers["content-security-policy"]
+    made = visitor.folder / "release-evaluation"
+    made.mkdir()
+    (made / "owner-report.html").write_text("for the owner")
+    assert "sandbox" in visitor.get("evaluation?folder=release-evaluation").headers["content-security-policy"]
+    assert "evaluation?folder=release-evaluation" in visitor.get("release?folder=release").text
+    started = []
+    monkeypatch.setattr(Job, "start", lambda self, order: started.append(order))
+    assert visitor.post("evaluate", form).status_code == 200
+    assert started[0]["out"] == str(visitor.folder / "release-evaluation-2")
 
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch, tmp_path):
