@@ -2,13 +2,9 @@
 
 import pyarrow.csv
 import pytest
-
-from threea import hospital
-
-pytest.importorskip("starlette", reason="the extra studio is not installed")
-
 from visiting import Visitor
 
+from threea import hospital
 from threea.studio.folder import Folder
 from threea.studio.gate import Keys
 from threea.studio.server import private_folder

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,10 @@ def test_no_path_leads_out_of_the_folder(visitor, links):
         assert visitor.get(address).status_code == 422
     for name in ("../stays.csv", "stays.csv", "report.html"):
         assert visitor.get(f"release/file?folder=.&name={name}").status_code == 422
+    (visitor.folder / "certificate.json").write_text("{}")
+    beside = visitor.post("evaluate", {"folder": ".", "train": "stays.csv", "holdout": "stays.csv"})
+    assert "must lead to something in the studio" in beside.text
+    (visitor.folder / "certificate.json").unlink()
     table = visitor.described()
     for name in ("out", "new_ledger"):
         form = {"epsilon": "1", "delta": "1e-6", "adjacency": "add-remove", "recipe": "independent", "form": "csv"}
@@ -233,6 +238,24 @@ def test_two_jobs_on_one_dataset_are_refused_and_on_two_are_not(monkeypatch):
     made[0].outcome = "done"
     at_work.start(made[1], {})
     assert {job.id for job in at_work.running} == {made[1].id, made[2].id}
+
+
+@pytest.mark.parametrize(
+    ("said", "fate"),
+    [('{"stage": "half', "nothing was charged"), ('{"receipt": "all of it"}', "what was charged stays charged")],
+)
+def test_a_job_that_is_killed_says_what_may_have_become_of_the_charge(tmp_path, monkeypatch, said, fate):
+    worker = tmp_path / "worker"
+    worker.write_text(f"#!/bin/sh\necho 'not json'\necho '{said}'\nkill -9 $$\n")
+    worker.chmod(0o700)
+    monkeypatch.setattr(jobs.sys, "executable", str(worker))
+    job = jobs.Job(task="release", title="stays", subject="stays")
+    job.start({})
+    job.wait(60)
+    end = time.monotonic() + 60
+    while not job.outcome and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (job.outcome, job.message) == ("failed", f"no result was written; {fate}")
 
 
 def test_ended_by_a_signal_the_command_removes_all_it_kept_and_logs_nothing(tmp_path):

@@ -3,8 +3,10 @@
 import html
 import json
 import re
+import sqlite3
 import sys
 import time
+from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,9 +18,10 @@ from threea.describe.propose_schema import propose_schema
 from threea.errors import MissingExtra, SchemaError
 from threea.evaluate import evaluation
 from threea.evaluate.evidence import Evidence
-from threea.session import rehearse
+from threea.session import prepare, rehearse
 from threea.studio import pictures, work
 from threea.studio.choices import prepare_options
+from threea.studio.jobs import Job
 from threea.studio.schema_form import ColumnForm
 from threea.table.schema import Column, Kind, Schema
 
@@ -104,6 +107,14 @@ def test_nothing_is_confirmed_but_by_a_tick_that_names_what_is_as_read(visitor):
     assert Schema.from_toml(written) == schema
 
 
+def test_a_column_may_have_spaces_around_its_name(visitor):
+    (visitor.folder / "spaced.csv").write_text("a, b\n" + "1, x\n2, y\n" * 20)
+    table = visitor.open("spaced.csv")
+    answer = visitor.post(f"table/{table}/describe", {"target": " b", "how": "propose"})
+    assert answer.url.path.endswith("/schema")
+    assert visitor.studio.tables[table].proposed.target == " b"
+
+
 def test_a_column_that_cannot_be_so_is_told_beside_it(visitor):
     table = visitor.open("stays.csv")
     form = fields(visitor.post(f"table/{table}/describe", {"target": "died", "how": "propose"}))
@@ -178,6 +189,7 @@ def test_the_receipt_is_the_command_lines_and_pythons(visitor, monkeypatch, caps
 def test_a_release_is_made_whole_and_then_refused_beyond_the_cap(visitor):
     table = visitor.described()
     receipt = visitor.post(f"table/{table}/budget", budget_form(visitor, table, cap="1.5"))
+    order = visitor.studio.tables[table].receipt.order
     stale = visitor.post(f"table/{table}/run", {"receipt": "0" * 64})
     assert (stale.status_code, "changed in another tab" in problem(stale)) == (409, True)
     visitor.post(f"table/{table}/run", {"receipt": fields(receipt)["receipt"]})
@@ -192,6 +204,14 @@ def test_a_release_is_made_whole_and_then_refused_beyond_the_cap(visitor):
     assert certificate["schema_untouched"] == ["admitted", "ward", "age", "cost", "died"]
     assert certificate["unit_column"] == "patient_id"
     assert certificate["ledger_head"] is not None
+    assert job.receipt.startswith(receipt_of(receipt).splitlines()[0])
+    # The same in Python gives the same certificate, but for noise, time and ledger.
+    options = prepare_options(order) | {"ledger": None, "new_ledger": False}
+    twin = json.loads(prepare(order["data"], **options).run().certificate().to_json())
+    own = {"created", "synthetic_sha256", "model_sha256", "ledger_head"}
+    assert {key: certificate[key] for key in twin if key not in own} == {
+        key: twin[key] for key in twin if key not in own
+    }
 
     page = visitor.get("release?folder=stays-release")
     assert "guarantee: proven" in page.text
@@ -245,6 +265,17 @@ def test_wrong_choices_are_refused_before_anything_is_made(visitor):
     assert sorted(path.name for path in visitor.folder.iterdir()) == ["stays.csv"]
 
 
+def test_other_databases_are_not_taken_for_ledgers(visitor):
+    with closing(sqlite3.connect(visitor.folder / "other.db")) as other:
+        other.execute("CREATE TABLE t (a)")
+    (visitor.folder / "empty.db").touch()
+    Ledger(visitor.folder / "ours.db", create=True).close()
+    assert visitor.studio.folder.ledgers() == ["ours.db"]
+    text = visitor.get("ledger").text
+    assert "ours.db" in text
+    assert "other.db" not in text
+
+
 def test_bounds_can_be_left_to_be_found_privately(visitor):
     table = visitor.open("stays.csv")
     answer = visitor.post(f"table/{table}/describe", {"target": "died", "how": "discover"})
@@ -295,9 +326,15 @@ def test_an_evaluation_is_put_beside_the_release_behind_a_red_line(visitor, monk
     assert said[0]["stage"] == "reading the tables"
     assert visitor.folder / "e" in said
     assert said[-1]["outcome"] == "done"
-    (visitor.folder / "e").mkdir()
-    (visitor.folder / "e" / "owner-report.html").write_text("for the owner")
-    assert "sandbox" in visitor.get("evaluation?folder=e").headers["content-security-policy"]
+    made = visitor.folder / "release-evaluation"
+    made.mkdir()
+    (made / "owner-report.html").write_text("for the owner")
+    assert "sandbox" in visitor.get("evaluation?folder=release-evaluation").headers["content-security-policy"]
+    assert "evaluation?folder=release-evaluation" in visitor.get("release?folder=release").text
+    started = []
+    monkeypatch.setattr(Job, "start", lambda self, order: started.append(order))
+    assert visitor.post("evaluate", form).status_code == 200
+    assert started[0]["out"] == str(visitor.folder / "release-evaluation-2")
 
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch, tmp_path):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from threea.anonymize.ledger_file import is_ledger
 from threea.errors import SettingError
 
 _TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".pq")
-_DEPTH, _MOST = 3, 500
+_DEPTH, _MOST, _MOST_WALKED = 3, 500, 50_000
+"""How deep a folder is looked through, how many files of a kind are listed, and after how many the search ends."""
 _OF_A_RELEASE = ("synthetic.csv", "synthetic.parquet")
 
 
@@ -58,29 +60,31 @@ class Folder:
 
     def tables(self) -> list[str]:
         """List the files that look like tables, but for those of releases."""
-        found = (path for path in self._files() if path.name.lower().endswith(_TABLES))
-        return [self.named(path) for path in found if path.name not in _OF_A_RELEASE]
+        return self._listed(lambda path: path.name.lower().endswith(_TABLES) and path.name not in _OF_A_RELEASE)
 
     def schemas(self) -> list[str]:
         """List the schemas."""
-        return [self.named(path) for path in self._files() if path.suffix == ".toml" and "schema" in path.name]
+        return self._listed(lambda path: path.suffix == ".toml" and "schema" in path.name)
 
     def releases(self) -> list[str]:
         """List the folders that hold a release."""
-        return [self.named(path.parent) for path in self._files() if path.name == "certificate.json"]
+        found = self._listed(lambda path: path.name == "certificate.json")
+        return [self.named((self.root / name).parent) for name in found]
 
     def ledgers(self) -> list[str]:
         """List the ledgers."""
-        return [self.named(path) for path in self._files() if path.suffix == ".db" and is_ledger(path)]
+        return self._listed(lambda path: path.suffix == ".db" and is_ledger(path))
 
-    def _files(self) -> list[Path]:
-        return sorted(path for path, _ in zip(self._walked(), range(_MOST), strict=False))
+    def _listed(self, wanted: Callable[[Path], bool]) -> list[str]:
+        walked = islice(self._walked(), _MOST_WALKED)
+        found = (path for path in walked if wanted(path) and self._is_inside(path))
+        return sorted(self.named(path) for path in islice(found, _MOST))
+
+    def _is_inside(self, path: Path) -> bool:
+        return Path(os.path.realpath(path)).is_relative_to(self.root)
 
     def _walked(self) -> Iterator[Path]:
         for place, folders, files in os.walk(self.root):
             depth = len(Path(place).relative_to(self.root).parts)
             folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < _DEPTH else []
-            for name in sorted(files):
-                path = Path(place) / name
-                if not name.startswith(".") and Path(os.path.realpath(path)).is_relative_to(self.root):
-                    yield path
+            yield from (Path(place) / name for name in sorted(files) if not name.startswith("."))

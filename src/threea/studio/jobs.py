@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,14 +73,13 @@ class Job:
         assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
-        try:
-            with process.stdin as asked:
-                json.dump({"task": self.task, **order}, asked)
-        except OSError:
-            pass
+        with suppress(OSError), process.stdin as asked:
+            json.dump({"task": self.task, **order}, asked)
         with process.stdout as said:
             for line in said:
-                self._hear(json.loads(line))
+                # A line that a killed process left half-written says nothing.
+                with suppress(ValueError):
+                    self._hear(json.loads(line))
         process.wait()
         if not self.outcome:
             # Killed, or ended before it could speak. Nothing is asked of the rows before the receipt.
@@ -131,8 +131,8 @@ class Jobs:
         with self._lock:
             if any(other.subject == job.subject and not other.outcome for other in self._jobs.values()):
                 raise SettingError(f"another job is at work on {job.title}; wait for its end, or stop it")
-            self._jobs[job.id] = job
             job.start(order)
+            self._jobs[job.id] = job
 
     def __getitem__(self, name: str) -> Job:
         """Return a job by its id."""

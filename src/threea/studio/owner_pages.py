@@ -57,11 +57,17 @@ def _order(studio: Studio, form: Any, folder: Path) -> dict[str, Any]:
     said = [text_of(form, name) or None for name in names]
     return {
         "release": str(folder),
-        "out": str(check_place(folder)),
+        "out": str(check_place(folder, studio.folder.inside(str(_free(folder))))),
         "train": str(_real(studio, text_of(form, "train"), "the rows of the release")),
         "holdout": str(_real(studio, text_of(form, "holdout"), "the rows held out")),
         "dialect": asdict(dialect_of(*said)) if any(said) else None,
     }
+
+
+def _free(folder: Path) -> Path:
+    """Return a folder beside the release that is not there yet."""
+    names = [f"{folder.name}-evaluation", *(f"{folder.name}-evaluation-{number}" for number in range(2, 1000))]
+    return next((folder.with_name(name) for name in names if not folder.with_name(name).exists()), folder)
 
 
 def _real(studio: Studio, text: str, role: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import json
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -32,7 +33,7 @@ from threea.studio.told import in_fields
 
 FILES = ("synthetic.parquet", "synthetic.csv", "certificate.json", "report.html", "schema.toml", "model.threea")
 """What a release may hold, and is handed out."""
-MOST_DRAWN = 10_000_000
+MOST_DRAWN, _MOST_SHOWN = 10_000_000, 100_000
 _PAUSE = 0.2
 
 
@@ -47,12 +48,14 @@ async def show_budget(request: Request) -> Response:
 
 
 def _first_choices(studio: Studio, table: OpenTable) -> Choices:
-    ledgers = studio.folder.ledgers()
+    ledgers, dataset = accounts(studio), studio.dataset_name(table)
+    # The one that knows the dataset, if any does.
+    ledgers.sort(key=lambda ledger: not any(row.name == dataset for row, _ in ledger["datasets"]))
     return Choices(
         form="csv" if table.is_csv else "parquet",
         out=studio.free_name(table),
-        dataset=studio.dataset_name(table),
-        ledger=f"file:{ledgers[0]}" if ledgers else NEW_LEDGER,
+        dataset=dataset,
+        ledger=f"file:{ledgers[0]['name']}" if ledgers else NEW_LEDGER,
         max_rows_per_unit="3" if table.kind == "demo" else "1",
     )
 
@@ -266,9 +269,10 @@ async def show_release(request: Request) -> Response:
 async def _release_page(request: Request, name: str, problem: Exception | None = None) -> Response:
     studio = studio_of(request)
     folder = release_folder(studio, name)
+    text = await run_in_threadpool((folder / "certificate.json").read_bytes)
     try:
-        certificate = json.loads(await run_in_threadpool((folder / "certificate.json").read_bytes))
-    except ValueError:
+        certificate = json.loads(text)
+    except (ValueError, RecursionError):
         certificate = None
     if not isinstance(certificate, dict):
         raise SettingError(f"folder ({name}) has a certificate that is damaged; make the release again")
@@ -281,8 +285,16 @@ async def _release_page(request: Request, name: str, problem: Exception | None =
         folder=studio.folder.named(folder),
         files=files,
         facts=facts,
+        certificate=text.decode("utf-8", "replace")[:_MOST_SHOWN],
         has_model=(folder / "model.threea").is_file(),
+        evaluations=[studio.folder.named(found) for found in evaluations(studio, folder)],
     )
+
+
+def evaluations(studio: Studio, folder: Path) -> list[Path]:
+    """Return the folders beside a release that hold evaluations of it."""
+    beside = sorted(folder.parent.glob(f"{glob.escape(folder.name)}-evaluation*"))
+    return [path for path in beside if path.is_relative_to(studio.folder.root) and path.is_dir()]
 
 
 async def release_file(request: Request) -> Response:

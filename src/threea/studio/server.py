@@ -42,7 +42,7 @@ def serve_folder(folder: Path, *, browser: bool) -> None:
             sys.stdout.write("It answers to this machine alone. Ctrl-C ends it.\n")
             sys.stdout.flush()
             if browser:
-                webbrowser.open(_page_to(link, uploads).as_uri())
+                webbrowser.open(entry_page(link, uploads).as_uri())
             make_server(studio, port).run(sockets=[listener])
         finally:
             studio.jobs.stop()
@@ -77,6 +77,8 @@ def listening() -> Iterator[socket.socket]:
     """Listen on the loopback address, on a port that is free."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind((HOST, 0))
+        # From now on a browser that is faster than the server waits.
+        listener.listen()
         yield listener
 
 
@@ -90,7 +92,7 @@ def private_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _page_to(link: str, folder: Path) -> Path:
+def entry_page(link: str, folder: Path) -> Path:
     """Write a page that leads to the link: on a browser's command line others on this machine could read it."""
     page = folder / "enter.html"
     with os.fdopen(os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

@@ -130,7 +130,8 @@ async def describe(request: Request) -> Response:
 
 
 def _described(studio: Studio, table: OpenTable, form: FormData) -> OpenTable:
-    target, unit = text_of(form, "target") or None, text_of(form, "unit") or None
+    # As they are: a column's name may begin or end with a space.
+    target, unit = (str(form.get(name) or "") or None for name in ("target", "unit"))
     how = text_of(form, "how")
     if target is not None and target == unit:
         raise SettingError(f"target ({target}) names the person, too; choose another")
