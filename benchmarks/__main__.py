@@ -16,6 +16,8 @@ NAMES = (
     "evaluate",
     "anonymeter",
     "kip",
+    "networks",
+    "gallery",
     "published_leaks",
     "mcgen_leaks",
     "regression",

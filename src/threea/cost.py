@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import Any
 from threea.errors import SettingError
 from threea.table.schema import Column, Origin, Schema
 
+Training = Callable[[int], float]
+"""How many multiplications networks take to train, by how many numbers a row is."""
 MOST_SECONDS = 2 * 3600.0
 """A release that would take longer is refused; chosen."""
 _TO_BE_FOUND = 20
@@ -30,6 +32,7 @@ _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
 _NUMERIC_CLASSES = 12
 _NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
 _DIRECTIONS, _MOST_PRODUCTS = 256, 1 << 20
+_NETWORKS = ("dpmerf", "laplacegan")
 """As the recipes, `label_tree`, `label_counts`, `bayes_net`, `ap_pairs` and `multilevel` have them by default."""
 
 SECONDS: Mapping[str, Mapping[str, float]] = {
@@ -58,6 +61,8 @@ SECONDS: Mapping[str, Mapping[str, float]] = {
     "mcgen": {"start": 1.75, "features": 0.0108, "cells": 2.89e-05, "products": 0.0, "data": 6.92e-08},
     "noifs": {"start": 1.74, "features": 0.00728, "cells": 2.5e-05, "products": 0.0, "data": 1.12e-07},
     "rongauss": {"start": 1.9, "features": 0.0124, "cells": 2.13e-05, "products": 0.0, "data": 7.37e-08},
+    "dpmerf": {"start": 8.0, "cells": 1.8e-05, "training": 4.5e-11, "data": 1e-06},
+    "laplacegan": {"start": 10.0, "cells": 0.0, "training": 4.5e-11, "data": 1e-06},
 }
 """Of processor time, for a unit of each term: benchmarks/results/times.json."""
 BYTES: Mapping[str, Mapping[str, float]] = {
@@ -71,6 +76,8 @@ BYTES: Mapping[str, Mapping[str, float]] = {
     "mcgen": {"start": 230000000.0, "features": 779000.0, "cells": 172.0, "products": 0.0},
     "noifs": {"start": 242000000.0, "features": 570000.0, "cells": 145.0, "products": 496.0},
     "rongauss": {"start": 236000000.0, "features": 873000.0, "cells": 147.0, "products": 327.0},
+    "dpmerf": {"start": 4.5e08, "cells": 16.0, "training": 0.0},
+    "laplacegan": {"start": 4.5e08, "cells": 0.0, "training": 0.0},
 }
 """At the peak, for a unit of each term: benchmarks/results/times.json."""
 
@@ -118,7 +125,9 @@ class Cost:
             raise SettingError(f"{recipe} would take {takes}, which is more than {most}; {remedy}")
 
 
-def cost_of(recipe: str, schema: Schema, data: Any = None, model_size: float = 0.0) -> Cost | None:
+def cost_of(
+    recipe: str, schema: Schema, data: Any = None, model_size: float = 0.0, training: Training | None = None
+) -> Cost | None:
     """Return what a recipe takes on tables of a schema; nothing if it was never measured.
 
     Args:
@@ -126,10 +135,11 @@ def cost_of(recipe: str, schema: Schema, data: Any = None, model_size: float = 0
         schema: The public description of the tables.
         data: A file, a folder or a table.
         model_size: Of the recipe's tables at most, in MB, where that is set.
+        training: Multiplications that its networks take, given how many numbers a row is; None without networks.
     """
     if recipe not in SECONDS:
         return None
-    units = terms(recipe, schema)
+    units = terms(recipe, schema, training)
     seconds = sum(SECONDS[recipe][name] * count for name, count in units.items())
     memory = sum(BYTES[recipe][name] * count for name, count in units.items())
     reading = SECONDS[recipe]["data"] * passes(recipe, schema) * size_of(data)
@@ -138,8 +148,12 @@ def cost_of(recipe: str, schema: Schema, data: Any = None, model_size: float = 0
     return Cost(seconds, reading, memory, found=schema.origin is not Origin.TYPES)
 
 
-def terms(recipe: str, schema: Schema) -> dict[str, float]:
+def terms(recipe: str, schema: Schema, training: Training | None = None) -> dict[str, float]:
     """Return how much there is of each term of a recipe's work."""
+    if recipe in _NETWORKS:
+        cells = sum(_cells(column, _NET_BINS) for column in schema.features)
+        multiplied = training(sum(map(_numbers, schema.features))) if training else 0.0
+        return {"start": 1, "cells": _classes(schema, _NET_BINS) * cells, "training": multiplied}
     if recipe == "privbayes":
         return _network_terms(schema)
     bins = _BINS.get(recipe, _FINE_BINS)
@@ -221,6 +235,11 @@ def _cells(column: Column, bins: int) -> int:
     if column.kind.numeric:
         return min(len(column.edges) or bins, _FINE_BINS) + len(column.special)
     return len(column.categories) + column.open_ended if column.categories else _TO_BE_FOUND
+
+
+def _numbers(column: Column) -> int:
+    """Return how many numbers of a network's input a column is."""
+    return 2 + len(column.special) if column.kind.numeric else _cells(column, 1) + column.nullable
 
 
 def size_of(data: Any) -> int:

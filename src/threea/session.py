@@ -172,7 +172,8 @@ def prepare(
     chosen, reason = asked.chosen(table.schema)
     if balance:
         _refuse_balance(chosen, table.schema)
-    cost = cost_of(chosen.name, table.schema, data, getattr(chosen, "max_model_size", 0.0))
+    larger, training = getattr(chosen, "max_model_size", 0.0), getattr(chosen, "training", None)
+    cost = cost_of(chosen.name, table.schema, data, larger, training)
     if cost is not None:
         cost.refuse_unreasonable(chosen.name)
     return Prepared(

@@ -18,7 +18,9 @@ from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.noisy_sum import scale_of
+from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.audit import replay as module
 from threea.audit.neighbours import LAYOUT, SCHEMA, corners, neighbours, table
@@ -28,6 +30,8 @@ from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.framework import Recipe
 from threea.recipes import AIM, MST, RECIPES, DPGan, DPMix, Independent, MCGen, PrivBayes, RonGauss
+from threea.table.cells import Merged
+from threea.table.row_vectors import RowVectors
 from threea.table.schema import Schema
 
 # Fewer of the same questions.
@@ -211,6 +215,10 @@ QUERIES = {
     "clusters": ClusterSums(space=SMALL, centroids=HALVES, classes=(0, 1), summed=SMALL, radius=0.4, by=Y),
     "moments of clusters": ClusterMoments(
         space=SMALL, centroids=HALVES, classes=(0, 1), summed=SMALL, radius=0.4, weights=(0.3, 1.0, 1.0), by=Y
+    ),
+    "mean embedding": MeanEmbedding(scores=SMALL, frequencies=np.array([[900, -4096]]), by=Y),
+    "slots": SlotSums(
+        inputs=RowVectors.of((DOMAIN["x"],)).columns, counts=(2, 3), radius=0.4, by=Merged(cells=Y, groups=(0, 1, 1))
     ),
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.mean_embedding import MeanEmbedding, frequencies_of
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Marginal, Stack
+from threea.approximate.gaussians import grid_of
 from threea.approximate.label_counts import CLASSES
 from threea.errors import SettingError
 from threea.model_summary import Histogram
@@ -64,7 +65,7 @@ class EmbeddingGenerator:
     iterations: int
     batch: int
     width: int
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
 
     def __post_init__(self) -> None:
         for name, most in (("features", 16_384), ("iterations", 100_000), ("batch", 65_536), ("width", 4096)):
@@ -92,7 +93,7 @@ class EmbeddingGenerator:
         if not wide(schema):
             shares, histograms, noise[HISTOGRAMS] = self._histograms(table, plan, labels, cells)
         columns, rng = placed(schema.features, cells, shares, labels), np.random.default_rng(_SEED)
-        radians = random_radians(columns, self.features, self.length_scale, rng)
+        radians = random_radians(columns, grid_of(schema), self.features, self.length_scale, rng)
         query = MeanEmbedding(scores=scores(cells, columns), frequencies=frequencies_of(radians), by=labels.label)
         sums, noise[EMBEDDING] = query.read(table.measure(query, plan[EMBEDDING]))
         # Of a class that is no more than noise nothing is known; it is not drawn either.
@@ -114,26 +115,42 @@ class EmbeddingGenerator:
         return given_label(labels, answer), shown, answer.stddev
 
     def _train(self, labels: LabelShares, vectors: RowVectors, waves: Waves, rng: np.random.Generator) -> Any:
-        seen = np.flatnonzero(labels.ratio)
+        seen, width = np.flatnonzero(labels.ratio), vectors.width
         each = max(self.batch // (2 * len(seen)), 2)
+        classes, choices = np.eye(labels.classes)[seen], members(vectors.groups)
+        coordinates, frequencies, kinds = roomy(width, 32), roomy(waves.radians.shape[1], 64), len(seen)
         fixed = (
-            waves.radians,
-            waves.means[:, seen],
-            waves.weights,
-            np.eye(labels.classes)[seen],
-            members(vectors.groups),
-            gated(vectors.columns),
-            np.zeros((each, _LATENT)),
+            padded(waves.radians, coordinates, frequencies),
+            padded(waves.means[:, seen], 2, kinds, frequencies),
+            padded(np.outer(np.ones(len(seen)), waves.weights) / len(seen), kinds, frequencies),
+            padded(classes, kinds, roomy(labels.classes, 4)),
+            padded(choices, coordinates, roomy(choices.shape[1], 8)),
+            padded(gated(vectors.columns), coordinates),
+            np.zeros((each, _LATENT), np.float32),
         )
-        return train(
+        layers, curve = train(
             mismatch,
-            initial((_LATENT + labels.classes, self.width, self.width, vectors.width), rng),
-            tuple(np.asarray(part, np.float32) for part in fixed),
+            initial((_LATENT + fixed[3].shape[1], self.width, self.width, coordinates), rng),
+            fixed,
             steps=self.iterations,
             learning_rate=self.learning_rate,
             rng=rng,
             stage="training the generator",
         )
+        (first, bias), *inner, (last, ends) = layers
+        return ((first[: _LATENT + labels.classes], bias), *inner, (last[:, :width], ends[:width])), curve
+
+
+def roomy(count: int, of: int) -> int:
+    """Return a multiple of a number that is no smaller: tables of about one size are compiled once."""
+    return -(-count // of) * of
+
+
+def padded(values: NDArray[Any], *shape: int) -> NDArray[np.float32]:
+    """Return an array with zeros after its values, in every direction."""
+    room = np.zeros(shape, np.float32)
+    room[tuple(slice(size) for size in values.shape)] = values
+    return room
 
 
 def wide(schema: Schema) -> bool:
@@ -159,7 +176,7 @@ def mismatch(
         key: Draws its random numbers.
         radians: For each coordinate a row, for each frequency a column.
         means: First of the cosines, then of the sines: for each class and frequency.
-        weights: How much each frequency counts.
+        weights: How much each class and frequency counts.
         classes: The classes' indicators, one a row.
         choices: What `members` says of a vector's numbers.
         gates: What `gated` says of them.
@@ -178,4 +195,4 @@ def mismatch(
     vectors = jnp.where(gates > 0, vectors * jnp.roll(vectors, -1, axis=1), vectors)
     phases = (vectors @ radians).reshape(2, count, each, -1)
     apart = jnp.stack([jnp.cos(phases).mean(axis=2), jnp.sin(phases).mean(axis=2)]) - means[:, None]
-    return (apart[:, 0] * apart[:, 1] * weights).sum() / count
+    return (apart[:, 0] * apart[:, 1] * weights).sum()

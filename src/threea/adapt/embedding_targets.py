@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from threea.adapt.generator_model import LabelShares
 from threea.anonymize.cluster_sums import SCORE_BITS, Scores
 from threea.anonymize.query import Answer
+from threea.anonymize.vectors import BASIS_BITS, basis
 from threea.approximate.denoise import proportions, shrunk
 from threea.table.cells import Bins, Cells
 from threea.table.row_vectors import RowVectors, VectorColumn
@@ -25,6 +26,8 @@ Floats = NDArray[np.float64]
 
 _ALONG = 8
 """Frequencies along a number's own coordinate that its histogram tells. Chosen."""
+_SLOW = 100
+"""DCT coefficients that an image's smooth frequencies are made of. Chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +91,30 @@ def cell_vectors(cells: Cells, column: VectorColumn) -> Floats:
     return column.encode(np.concatenate([cells.special, middles, [np.nan] * cells.missing]))
 
 
-def random_radians(columns: Sequence[VectorColumn], count: int, length: float, rng: np.random.Generator) -> Floats:
+def random_radians(
+    columns: Sequence[VectorColumn], grid: tuple[int, ...], count: int, length: float, rng: np.random.Generator
+) -> Floats:
     """Draw the frequencies of a Gaussian kernel.
 
     Its length scale follows from public facts alone: rows that differ in all columns are about the square root of
-    their number apart.
+    their number apart. Of an image, half of the frequencies are smooth: they see its slowest DCT coefficients only,
+    where images differ most.
 
     Args:
         columns: What a row is made of.
+        grid: How numbers lie: their number, or the height and width of an image.
         count: How many frequencies.
         length: The length scale, in units of that distance; half of the frequencies are of one twice as long.
         rng: Draws them.
     """
     width = sum(column.size for column in columns)
+    drawn = rng.standard_normal((width, count))
+    if len(grid) == 2 and width == math.prod(grid):
+        slow = basis(grid, tuple(range(min(_SLOW, width)))) / 2.0**BASIS_BITS
+        smooth = slow @ rng.standard_normal((slow.shape[1], count))
+        drawn = np.where(np.arange(count) % 4 < 2, smooth, drawn)
     lengths = np.resize(np.array([length, 2 * length]), count) * math.sqrt(len(columns))
-    return np.asarray(rng.standard_normal((width, count)) / lengths)
+    return np.asarray(drawn / lengths)
 
 
 def told_by_histograms(columns: Sequence[VectorColumn], cells: Sequence[Cells], shares: Sequence[Floats]) -> Waves:

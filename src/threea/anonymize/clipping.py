@@ -23,6 +23,7 @@ from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
 from threea.anonymize.query import Norm as Norm
+from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
 from threea.table.cells import Bins, Categories, Merged
@@ -48,6 +49,7 @@ QUERIES = frozenset(
         ClusterMoments,
         MeanEmbedding,
         NetworkGradient,
+        SlotSums,
     }
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from threea.recipes.gaussians import Gaussians
     from threea.recipes.independent import Independent
     from threea.recipes.labeltree import LabelTree
+    from threea.recipes.laplacegan import LaplaceGAN
     from threea.recipes.mcgen import MCGen
     from threea.recipes.mst import MST
     from threea.recipes.noifs import NOIFS
@@ -45,6 +46,7 @@ _HOMES = {
     "aim": ("threea.recipes.aim", "AIM"),
     "dpgan": ("threea.recipes.dpgan", "DPGan"),
     "dpmerf": ("threea.recipes.dpmerf", "DPMerf"),
+    "laplacegan": ("threea.recipes.laplacegan", "LaplaceGAN"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
     "mcgen-published": ("threea.published.mcgen", "MCGenPublished"),
@@ -67,6 +69,7 @@ SUMMARIES: Mapping[str, str] = {
     "mst": "a spanning tree of pairs of columns; general statistics, with or without a target",
     "dpgan": "a generator network trained against a critic with private gradients",
     "dpmerf": "a generator network fitted to a noisy mean embedding of each class",
+    "laplacegan": "a generator network trained against a discriminator behind Laplace noise",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
     "mcgen-published": "mcgen as in its paper, or with the noise of its code, without a proof",
@@ -127,6 +130,7 @@ __all__ = [
     "Gaussians",
     "Independent",
     "LabelTree",
+    "LaplaceGAN",
     "MCGen",
     "MCGenPublished",
     "PrivBayes",
