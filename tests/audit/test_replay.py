@@ -17,8 +17,8 @@ from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.gradient import Gradient
-from threea.anonymize.noisy_sum import scale_of
 from threea.anonymize.mean_embedding import MeanEmbedding
+from threea.anonymize.noisy_sum import scale_of
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
