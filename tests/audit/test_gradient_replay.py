@@ -19,7 +19,7 @@ RECIPE = DPGan(epochs=1.0, rate=0.5, width=3)
 
 @pytest.fixture(autouse=True)
 def few_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_gan, "_FAKES", 8)
+    monkeypatch.setattr(private_gan, "FAKES", 8)
 
 
 def gradients() -> Question:

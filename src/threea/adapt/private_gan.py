@@ -33,7 +33,7 @@ _ROWS = 0.02
 """Share of the budget for the rows per class. Chosen."""
 _LATENT = 16
 """Random numbers that a row is made of. Chosen."""
-_FAKES = 512
+FAKES = 512
 """Rows that the generator makes in a step. Chosen."""
 _CLIP = 50.0
 """Gradients at private rows are clipped to this percentile of the lengths of those at generated rows. Chosen."""
@@ -191,8 +191,8 @@ def made(generator: Any, key: Any, choices: Any, groups: Any, gates: Any, featur
     """Return generated rows with their classes, as the critic sees private ones: one category of each choice."""
     jax, jnp = load("jax"), load("jax.numpy")
     drawn, latent, gumbel = jax.random.split(key, 3)
-    classes = jax.nn.one_hot(jax.random.choice(drawn, len(ratio), (_FAKES,), p=ratio), len(ratio))
-    outputs = apply(generator, jnp.concatenate([jax.random.normal(latent, (_FAKES, _LATENT)), classes], axis=1), jnp)
+    classes = jax.nn.one_hot(jax.random.choice(drawn, len(ratio), (FAKES,), p=ratio), len(ratio))
+    outputs = apply(generator, jnp.concatenate([jax.random.normal(latent, (FAKES, _LATENT)), classes], axis=1), jnp)
     relaxed = (outputs + jax.random.gumbel(gumbel, outputs.shape)) / _TEMPERATURE
     chosen = groups < len(groups)
     soft = activated(jnp.where(chosen, relaxed, outputs), choices, jnp)

@@ -46,8 +46,8 @@ _LEAST, _MOST = 2.0**-40, 2.0**40
 class NetworkGradient(Query):
     """The sum of the rows' clipped gradients of a loss.
 
-    A row is its features as a vector, then its class's indicators, then zeros up to a multiple of 16 numbers; one
-    without a class adds nothing.
+    A row is its features as a vector, then its class's indicators, then zeros, until the first layer has what it takes;
+    one without a class adds nothing.
 
     Guarantees:
         - Each row adds whole numbers that depend on this row alone, of L2 norm at most ``l2 / step``, or of L1 norm at
@@ -55,7 +55,7 @@ class NetworkGradient(Query):
 
     Args:
         function: The loss of the layers and one row; a function of a module, in JAX.
-        layers: The network, whose gradient is asked for.
+        layers: The network, whose gradient is asked for; its first weights have a row for each number of a vector.
         inputs: How the features are vectors.
         label: The label's cells, if it is read.
         l2: What L2 norm gradients are clipped to, from 2**-40 to 2**40.
@@ -82,12 +82,15 @@ class NetworkGradient(Query):
             raise SettingError(f"bounds l2 ({self.l2}) and l1 ({self.l1}) must be from 2**-40 to 2**40")
         if not 1 <= self.size <= MOST_NUMBERS:
             raise SettingError(f"a network's parameters ({self.size}) must be from 1 to {MOST_NUMBERS}")
+        least = sum(part.size for part in self.inputs) + (self.label.size if self.label else 0)
+        if self.width < least:
+            raise SettingError(f"a network's first layer ({self.width}) must take at least a row's {least} numbers")
         _refuse_unlike(self.function, self.layers, self.width)
 
     @property
     def width(self) -> int:
-        """How many numbers a row is."""
-        return aligned(sum(part.size for part in self.inputs) + (self.label.size if self.label else 0))
+        """How many numbers the first layer takes."""
+        return int(self.layers[0][0].shape[0])
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -150,7 +153,7 @@ def summed(
     Args:
         function: The loss of the layers and one vector.
         layers: The network.
-        matrix: One vector a row, of a multiple of 16 numbers.
+        matrix: One vector a row.
         bound: What gradients are clipped to.
         step: The grid's step.
         norm: In which norm.
@@ -158,21 +161,22 @@ def summed(
     jax = load("jax")
     assert bound / step <= 2.0**BITS, "the grid must be a network gradient's own"
     total = np.zeros(sum(part.size for layer in layers for part in layer), np.int64)
-    padded = np.zeros((_BLOCK, aligned(matrix.shape[1])), np.float32)
+    width = matrix.shape[1]
+    padded = np.zeros((_BLOCK, aligned(width)), np.float32)
     longest = float(math.floor((Fraction(bound) / Fraction(step)) ** norm.power))
     with jax.enable_x64(True):
-        run, limits = _compiled(function, norm), np.array([bound, _SHRINK / step], np.float32)
+        run, limits = _compiled(function, norm, width), np.array([bound, _SHRINK / step], np.float32)
         held = jax.tree.map(jax.numpy.asarray, layers)
         for start in range(0, len(matrix), _BLOCK):
             block = matrix[start : start + _BLOCK]
-            padded[: len(block)] = block
+            padded[: len(block), :width] = block
             # A copy, for compiled code may still read the last block's.
             total += np.asarray(run(held, padded.copy(), np.int32(len(block)), limits, np.float64(longest)))
     return total
 
 
 @lru_cache(maxsize=16)
-def _compiled(function: Loss, norm: Norm) -> Any:
+def _compiled(function: Loss, norm: Norm, width: int) -> Any:
     """Return what sums a block's clipped gradients; compiled once for every shape of the layers."""
     jax, jnp = load("jax"), load("jax.numpy")
 
@@ -182,7 +186,7 @@ def _compiled(function: Loss, norm: Norm) -> Any:
         return sum(jnp.vdot(part, part) for part in parts)
 
     def add(layers: Any, matrix: Any, limits: Any, longest: Any, position: Any, sums: Any) -> Any:
-        row = jax.lax.dynamic_index_in_dim(matrix, position, keepdims=False)
+        row = jax.lax.dynamic_index_in_dim(matrix, position, keepdims=False)[:width]
         gradient = jax.tree.leaves(jax.grad(function)(layers, row))
         size = length(gradient) if norm is Norm.L1 else jnp.sqrt(length(gradient))
         factor = jnp.minimum(jnp.float32(1), limits[0] / size) * limits[1]
