@@ -32,6 +32,7 @@ def table(seed: int) -> pa.Table:
     bought = rng.random(ROWS) < 0.3
     usual = np.clip(np.round(rng.normal(38, 12, ROWS)), 1, 99)
     office = np.array([0.3 if (FIRST_DAY + datetime.timedelta(day)).weekday() > 4 else 1.0 for day in range(DAYS)])
+    wage = np.exp(rng.normal(10.8 + 0.2 * bought, 0.5))
     days = rng.choice(DAYS, ROWS, p=office / office.sum())
     return pa.table(
         {
