@@ -32,6 +32,7 @@ def table(seed: int) -> pa.Table:
     bought = rng.random(ROWS) < 0.3
     usual = np.clip(np.round(rng.normal(38, 12, ROWS)), 1, 99)
     office = np.array([0.3 if (FIRST_DAY + datetime.timedelta(day)).weekday() > 4 else 1.0 for day in range(DAYS)])
+    wage = np.exp(rng.normal(10.8 + 0.2 * bought, 0.5))
     days = rng.choice(DAYS, ROWS, p=office / office.sum())
     return pa.table(
         {
@@ -40,8 +41,7 @@ def table(seed: int) -> pa.Table:
             "score": np.where(rng.random(ROWS) < 0.05, -99, rng.integers(0, 121, ROWS)),
             "hours": np.where(rng.random(ROWS) < 0.47, 40, usual).astype(np.int64),
             "rate": rng.choice(RATES, ROWS, p=np.array([1, 2, 3, 4, 5, 5, 4, 3, 2, 1]) / 30),
-            "wage": np.maximum(np.round(np.exp(rng.normal(10.8 + 0.2 * bought, 0.5)) / 1e4), 1).astype(np.int64)
-            * 10_000,
+            "wage": (np.clip(np.round(wage / 1e4), 1, None) * 10_000).astype(np.int64),
             "price": np.round(np.exp(rng.normal(3 + 0.3 * bought, 0.8)), 2),
             "zip": rng.choice([90001, 90210, 92101, 93701, 94103, 95814], ROWS) + rng.integers(0, 90, ROWS),
             "longitude": rng.normal(-119.5, 1.2, ROWS),

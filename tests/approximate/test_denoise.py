@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from threea.approximate.denoise import draw, fitted, grouped, shrunk
+from threea.approximate.denoise import draw, fitted, grouped, shrunk, without_phantoms
 from threea.table.cells import Bins, Categories
 
 NUMBERS = Bins(column="x", edges=tuple(float(edge) for edge in range(11)), special=(-1.0,), missing=True)
@@ -64,6 +64,24 @@ def test_bins_are_put_together_by_mass() -> None:
     groups = grouped(NUMBERS, mass, most=4)
     assert groups[1] != groups[10]
     assert len(set(groups[2:9])) <= 2
+
+
+def test_a_heavy_bin_takes_no_room_from_others() -> None:
+    mass = np.array([0.0, 3, 3, 3, 3, 70, 3, 3, 3, 3, 6, 0])
+    groups = grouped(NUMBERS, mass, most=10)
+    assert groups.count(groups[5]) == 1
+    assert np.sort(np.bincount(groups, weights=mass)).tolist() == [0, 0, 6, 6, 6, 6, 6, 70]
+
+
+def test_missing_and_other_values_of_noise_alone_are_none() -> None:
+    cells = Categories(column="w", count=3, missing=True, other=True)
+    noise = np.array([[700.0, 500.0, 8.0, -4.0]])
+    assert without_phantoms(cells, noise, 1200.0, 4.0)[0].tolist() == [700.0, 500.0, 0.0, 0.0]
+    clear = np.array([[700.0, 500.0, 60.0, 40.0]])
+    assert (without_phantoms(cells, clear, 1200.0, 4.0) == clear).all()
+    assert (without_phantoms(cells, noise, 1200.0, 40.0) == noise).all(), "noise may hide many"
+    closed = Categories(column="w", count=3, missing=False)
+    assert (without_phantoms(closed, noise[:, :3], 1200.0, 4.0) == noise[:, :3]).all(), "all three are listed"
 
 
 def test_of_listed_values_the_lightest_go_together() -> None:

@@ -134,6 +134,68 @@ def column_of(values: Any, kind: pa.DataType, *, seed: int = 1) -> Any:
     return found(table, noise=SeededNoise(seed))["number"]
 
 
+DICE = np.random.default_rng(5)
+OFFSET = {
+    "zip": DICE.choice([90001, 94103, 95814], 8000) + DICE.integers(0, 90, 8000),
+    "longitude": DICE.normal(-119.5, 1.2, 8000),
+    "year": np.round(DICE.normal(1990, 10, 8000)).astype(np.int64),
+}
+
+
+@pytest.fixture
+def dice() -> np.random.Generator:
+    """Values and noise have seeds: nothing here is left to chance."""
+    return np.random.default_rng(5)
+
+
+@pytest.mark.parametrize("name", OFFSET)
+def test_bounds_fit_where_values_lie_far_from_zero(name: str) -> None:
+    """A grid of magnitudes alone would be off by up to a half of where they lie: years from 1448 to 2047."""
+    values = OFFSET[name]
+    described = column_of(values, pa.from_numpy_dtype(values.dtype))
+    low, high = np.quantile(values, [0.005, 0.995])
+    assert described.lower <= low
+    assert described.upper >= high
+    assert described.upper - described.lower < 2 * (values.max() - values.min())
+
+
+def test_a_code_far_from_all_else_is_special(dice: np.random.Generator) -> None:
+    values = np.where(dice.random(8000) < 0.1, -99.0, np.round(dice.normal(70, 12, 8000), 1))
+    described = column_of(values, pa.float64())
+    assert (described.special, described.step) == ((-99.0,), 0.1)
+    assert described.lower > -20
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_few_different_numbers_stay_few(kind: pa.DataType, dice: np.random.Generator) -> None:
+    rates = (0.5, 1.25, 1.9, 2.4, 4.99, 6.0)
+    described = column_of(dice.choice(rates, 8000), kind)
+    assert described.step == 0.01
+    assert set(rates) <= {*described.special} or described.cells(1024).single
+
+
+@pytest.mark.parametrize(("step", "kind"), [(10_000, pa.int64()), (0.01, pa.float64()), (0.1, pa.float32())])
+def test_the_step_of_a_column_is_found(step: float, kind: pa.DataType, dice: np.random.Generator) -> None:
+    values = np.round(np.exp(dice.normal(4, 0.6, 8000))) * step
+    described = column_of(np.round(values, 2), kind)
+    assert described.step == step
+    drawn = described.cells(64).draw(np.arange(described.cells(64).size - described.nullable), np.random.default_rng(0))
+    assert np.abs(drawn / step - np.round(drawn / step)).max() < 1e-6
+
+
+def test_numbers_without_a_step_or_spikes_have_none(dice: np.random.Generator) -> None:
+    described = column_of(dice.normal(3, 1, 8000), pa.float64())
+    assert described.special == ()
+    assert described.step <= 1e-6
+
+
+def test_nothing_is_missing_where_noise_alone_says_so(dice: np.random.Generator) -> None:
+    assert not column_of(dice.normal(3, 1, 8000), pa.float64()).nullable
+    holes = pa.array(np.where(dice.random(8000) < 0.1, np.nan, 1.5), from_pandas=True).to_pylist()
+    assert column_of(holes, pa.float64()).nullable
+    assert column_of([1.5, 2.5] * 20, pa.float64()).nullable, "noise may hide many of few rows"
+
+
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64()], ids=str)
 def test_zeros_and_ones_get_a_cell_each(kind: pa.DataType) -> None:
     described = column_of([0, 1, 1, 0] * 500, kind)

@@ -362,6 +362,9 @@ def test_whole_numbers_can_be_the_unit_without_editing() -> None:
         ([*range(0, 5)] * 30 + [-1] * 9, (), (-1, 4)),
         ([x / 10 for x in range(5, 90)] * 3 + [9999.0] * 9, (9999,), (0.5, 8.9)),
         ([-2, -1, 0, 30, 31] * 10, (), (-2, 31)),
+        ([*range(0, 121)] * 3 + [-99] * 9, (-99,), (0, 120)),
+        ([*range(0, 800)] + [999] * 9, (999,), (0, 800)),
+        ([*range(0, 800)] + [900] * 9, (), (0, 900)),
     ],
 )
 def test_codes_that_stand_apart_are_special(
@@ -415,3 +418,34 @@ def test_no_rows_are_refused() -> None:
 def test_a_type_that_no_schema_describes_is_refused() -> None:
     with pytest.raises(InputError, match="which is not supported"):
         propose_schema(pa.table({"a": [[1]], "b": [1]}))
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        ([x / 100 for x in range(1, 500, 7)], 0.01),
+        ([x / 20 for x in range(1, 50)], 0.05),
+        ([x * 10_000 for x in range(1, 50)], 10_000),
+        ([x * 5 for x in range(1, 50)], 5),
+        ([*range(1, 50)], 0),
+        ([math.sqrt(x) for x in range(2, 50)], 0),
+    ],
+)
+def test_the_step_of_numbers_is_proposed(values: list[float], step: float) -> None:
+    column, note = drafted(values)
+    assert column.step == step
+    assert ("step" in note) == bool(step)
+    assert Column(**{**vars_of(column), "as_read": ""}) == column
+
+
+def vars_of(column: Column) -> dict[str, Any]:
+    return {name: getattr(column, name) for name in column.__dataclass_fields__}
+
+
+def test_spikes_are_special_where_numbers_are_too_many_to_count_one_by_one() -> None:
+    spread = np.random.default_rng(0).normal(50, 10, 2000)
+    assert drafted(np.append(spread, [62.5] * 100))[0].special == (62.5,)
+    assert drafted(np.append(spread, [62.5] * 10))[0].special == ()
+    rates = [0.5, 0.75, 1.25, 1.9, 4.99]
+    assert drafted(rates * 60)[0].special == tuple(rates), "few enough to tell all of them"
+    assert drafted([1, 2, 40, 41] * 500)[0].special == (), "whole numbers have bins of their own"

@@ -29,7 +29,7 @@ from threea.anonymize.vectors import MOST_SCORE, Frame, Lengths, Moment, Vectors
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
-from threea.table.cells import Merged
+from threea.table.cells import Digits, Merged
 from threea.table.row_vectors import RowVectors
 from threea.table.schema import Schema
 from threea.testing import SilentNoise
@@ -190,6 +190,7 @@ _NUMBERS = tuple(SCHEMA[name] for name in ("number", "whole", "cost", "day"))
 _PLAIN = [column.cells(3) for column in SCHEMA.modelled]
 _MERGED = [Merged(cells=cells, groups=tuple(n // 2 for n in range(cells.size))) for cells in _PLAIN]
 _CELLS = st.sampled_from([*_PLAIN, *_MERGED])
+_COUNTED = st.sampled_from([*_PLAIN, *_MERGED, *(Digits(column=column.name) for column in _NUMBERS)])
 _WEIGHTS = [0.0, 0.7, -1.3, 12.0, 30.0, -1e308, math.inf, -math.inf, math.nan, 5e-324]
 
 
@@ -337,7 +338,7 @@ def _slot_sums(draw):
 
 _LEAVES = {
     Count: st.just(Count()),
-    Marginal: st.lists(_CELLS, min_size=1, max_size=3, unique=True).map(lambda cells: Marginal(tuple(cells))),
+    Marginal: st.lists(_COUNTED, min_size=1, max_size=3, unique=True).map(lambda cells: Marginal(tuple(cells))),
     Moments: st.builds(
         Moments,
         st.lists(st.sampled_from(_NUMBERS), min_size=1, unique_by=lambda column: column.name).map(tuple),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threea.table.cells import Bins, Categories, Merged, edges_between
+from threea.table.cells import Bins, Categories, Digits, Merged, edges_between
 from threea.table.schema import Column, Kind
 
 EVERY_CELL = 20
@@ -81,6 +81,43 @@ def test_large_whole_numbers_and_moments_return(low: int, width: int, bins: int,
     for kind in (Kind.INTEGER, Kind.DATETIME):
         column = Column(name="x", kind=kind, lower=float(low), upper=float(low + width))
         assert_drawn_values_return(column.cells(bins), seed)
+
+
+STEPS = st.sampled_from([0.01, 0.05, 0.1, 0.25, 2.0, 10_000.0])
+
+
+@given(low=st.integers(-500, 500), width=st.integers(1, 400), step=STEPS, bins=st.integers(2, 64), seed=seeds)
+def test_multiples_of_a_step_return_and_are_written_with_few_digits(
+    low: int, width: int, step: float, bins: int, seed: int
+) -> None:
+    kind = Kind.INTEGER if step >= 1 else Kind.REAL
+    lower, upper = float(round(low * step, 2)), float(round((low + width) * step, 2))
+    if step > max(abs(lower), abs(upper)):
+        return
+    cells = Column(name="x", kind=kind, lower=lower, upper=upper, step=step, special=(lower,)).cells(bins)
+    empty = {1} if cells.edges[1] - cells.edges[0] <= 1.5 * step else set()
+    assert_drawn_values_return(cells, seed, empty)
+    values = cells.draw(np.repeat(np.arange(2, cells.size), EVERY_CELL), np.random.default_rng(seed))
+    values = values[~np.isnan(values)]
+    assert all(value == float(f"{value:.2f}") for value in values)
+    assert np.abs(values / step - np.round(values / step)).max(initial=0.0) < 1e-6
+
+
+def test_single_values_are_told() -> None:
+    rate = Column(name="x", kind=Kind.REAL, lower=0.0, upper=1.0, step=0.1)
+    assert rate.cells(11).single
+    assert not rate.cells(10).single
+    assert not Column(name="x", kind=Kind.REAL, lower=0.0, upper=1.0).cells(1000).single
+    assert Column(name="x", kind=Kind.INTEGER, lower=0, upper=99).cells(100).single
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_digits_are_those_that_a_number_is_written_with(kind: type) -> None:
+    cells = Digits(column="x")
+    written = {0.1: 0.1, 12.25: 0.01, 300.0: 100.0, 7.0: 1.0, 0.0: 1e6, 2.5e7: 1e6, -99.0: 1.0, 0.3: 0.1}
+    values = np.array(list(written), kind).astype(float)
+    assert [Digits.STEPS[cell] for cell in cells.index(values)] == list(written.values())
+    assert cells.index(np.array([np.pi, np.nan, 1e-9, np.inf])).tolist()[:3] == [cells.size - 1, -1, cells.size - 1]
 
 
 def test_neighbouring_floats_as_edges_return() -> None:

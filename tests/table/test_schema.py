@@ -207,6 +207,8 @@ AGE = '[column.age]\nkind = "integer"\nlower = 0\nupper = 120\n'
         (REAL + "special = [nan]", "column age: "),
         (REAL + "special = [9, 9]", "column age: "),
         (REAL + "log = true", "column age: a log scale needs lower (0) > 0; list 0 under special"),
+        (REAL + "step = -1", "column age: step (-1) must be a number above 0; leave it out for any number"),
+        (REAL + "step = 1e9", "column age: step (1e+09) must be at least 1e-12, below the largest bound"),
         (REAL + "edges = [1]", "column age: edges must be at least two increasing numbers"),
         (REAL + "edges = [1, 1]", "column age: edges must be"),
         (REAL + "edges = [0, inf]", "column age: "),

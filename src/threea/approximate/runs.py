@@ -38,8 +38,8 @@ def runs(counts: Floats, stddev: float) -> Whole:
     # Silent noise is taken for very little.
     least = max(1e-6 * float(np.abs(counts).max(initial=0.0)), 1e-9)
     sums = np.pad(np.cumsum(counts, axis=1), ((0, 0), (1, 0))) / max(stddev, least)
-    # The square sum of so many normal numbers exceeds this in less than one of `count` cases.
-    surely = math.log(count)
+    # A run within another costs two: the square sum of so many normal numbers exceeds that in one of `count`² cases.
+    surely = 2 * math.log(count)
     price = (classes + 2 * math.sqrt(classes * surely) + 2 * surely) / 2
     best, before = np.zeros(count + 1), np.zeros(count + 1, np.int64)
     lengths = np.arange(count, 0, -1, dtype=np.float64)

@@ -273,7 +273,7 @@ def roundest(low: float, high: float) -> float:
 
     Example:
         >>> roundest(-99.3, -98.8), roundest(0.3, 0.5), roundest(1990, 1991)
-        (-99.0, 0.4, 1990.0)
+        (-99.0, 0.3, 1990.0)
     """
     for step in (10.0**power for power in range(18, -13, -1)):
         place = math.ceil(low / step - 1e-9)

@@ -19,17 +19,17 @@ TAUGHT_RANGES = 4
 class LabelTree(Recipe):
     """Approximate by a tree, adapt by a teacher.
 
-    In brackets the share of the budget, where `teacher` is 0.5 and the rows are enough for pairs:
+    In brackets the share of the budget, where `teacher` is 0.4 and the rows are enough for pairs:
 
-    1. Count the rows of each class [.01]; a numeric target is cut into ranges of about equally many rows.
-    2. Count every feature's cells by class [.215]; more rows than noise, finer cells.
+    1. Count the rows of each class [.012]; a numeric target is cut into ranges of about equally many rows.
+    2. Count every feature's cells by class [.258]; more rows than noise, finer cells, down to single values.
     3. Choose a spanning tree of the features edge by edge, by the exponential mechanism: a pair is as good as the rows
-       that its counts by class differ by from those of features independent given the class [.041 for all edges].
-    4. Count the cells of each pair along the tree, by class [.234]. With too few rows for pairs, the shares of 3 and 4
+       that its counts by class differ by from those of features independent given the class [.05 for all edges].
+    4. Count the cells of each pair along the tree, by class [.28]. With too few rows for pairs, the shares of 3 and 4
        are spent on a second look at the features that tell the classes apart.
     5. Teacher: fit a logistic regression on the features' cells to rows drawn from the tree, which costs nothing, then
        correct it by noisy, clipped gradients over the private rows, each a damped Newton step under the tree's own
-       Hessian [.5 for 4 gradients].
+       Hessian [.4 for 4 gradients].
     6. Draw rows from the tree, and let the teacher label a share 1 - alpha of them.
 
     Args:

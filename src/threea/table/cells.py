@@ -196,12 +196,11 @@ class Digits:
         """Return each value's cell, -1 where it has none."""
         cells = np.full(len(values), len(self.STEPS), np.int64)
         # What was stored with fewer bits has the digits that it was written with.
-        single = np.asarray(values, np.float32)
-        short = single == values
-        for position in range(len(self.STEPS) - 1, -1, -1):
-            step = self.STEPS[position]
-            with np.errstate(invalid="ignore", over="ignore"):
-                near = multiple(np.round(values / step), step)
+        with np.errstate(invalid="ignore", over="ignore"):
+            single = np.asarray(values, np.float32)
+            short = single == values
+            for position in range(len(self.STEPS) - 1, -1, -1):
+                near = multiple(np.round(values / self.STEPS[position]), self.STEPS[position])
                 cells[(near == values) | (short & (near.astype(np.float32) == single))] = position
         cells[np.isnan(values)] = -1
         return cells
