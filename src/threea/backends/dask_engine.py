@@ -55,13 +55,13 @@ def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]
     if cluster is None:
         count = workers or os.cpu_count() or 1
         with dask.config.set(_NO_SPILLING):
-            # On the loopback interface alone, without a dashboard.
+            # On the loopback interface alone.
             local = distributed.LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
-                worker_dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
             )
