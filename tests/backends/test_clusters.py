@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -296,3 +297,15 @@ def test_a_cluster_that_is_not_there_is_told() -> None:
 
     with pytest.raises(InputError, match=r"^cluster \(tcp://127\.0\.0\.1:1\) does not answer: \w+; check its address$"):
         dask_engine.connect("tcp://127.0.0.1:1", None)
+
+
+def test_a_cluster_that_lost_its_workers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from threea.backends import dask_engine
+
+    monkeypatch.setattr(dask_engine, "_LOOK", 0.01)
+    monkeypatch.setattr(dask_engine, "_PATIENCE", 0.03)
+    cores, cancelled = iter([{}, {"a": 1}, {}, {}, {}, {}]), []
+    client = SimpleNamespace(ncores=lambda: next(cores), cancel=lambda futures, force: cancelled.append(futures))
+    dask_engine._watch(client, ["part"], threading.Event())
+    assert cancelled == [["part"]]
+    assert len(list(cores)) == 1, "workers that come back begin the wait anew"
