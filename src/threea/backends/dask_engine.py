@@ -32,8 +32,9 @@ _LOOK, _PATIENCE = 10.0, 120.0
 _SETTINGS = {f"distributed.worker.memory.{limit}": False for limit in ("target", "spill", "pause", "terminate")} | {
     "distributed.worker.profile.enabled": False,
     "distributed.comm.timeouts.connect": "120s",
+    "distributed.scheduler.allowed-failures": 10,
 }
-"""Workers that we start write no part of a table to disk, and may take their time on a busy machine."""
+"""Workers that we start write no part of a table to disk, and may take their time, and be lost, on a busy machine."""
 
 
 def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]:
