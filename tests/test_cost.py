@@ -4,15 +4,20 @@ import json
 import math
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import times
 from threea import hospital
 from threea.anonymize.ledger import Ledger
-from threea.cost import BYTES, MOST_SECONDS, SECONDS, Cost, cost_of, passes, size_of, terms
+from threea.anonymize.open_table import open_table
+from threea.budget import Budget
+from threea.cost import BYTES, MOST_SECONDS, SECONDS, Cost, cost_of, passes, reading_of, size_of, terms
 from threea.errors import SettingError
+from threea.recipes import RECIPES
 from threea.session import prepare
 from threea.table.schema import Schema
+from threea.testing import SilentNoise
 
 RESULTS = Path(__file__).parents[1] / "benchmarks/results/times.json"
 
@@ -115,3 +120,32 @@ def test_a_larger_model_takes_longer_and_more_memory():
     usual, larger = (cost_of("aim", schema(), model_size=size) for size in (8.0, 80.0))
     assert larger.seconds > usual.seconds + 60
     assert larger.bytes > usual.bytes + 5e8
+
+
+def test_a_dry_run_counts_passes_and_bytes_by_metadata_alone(tmp_path):
+    stays, described = hospital.stays(3_000), hospital.schema()
+    pq.write_table(stays, tmp_path / "stays.parquet")
+    size = (tmp_path / "stays.parquet").stat().st_size
+    table = open_table(stays, schema=described, budget=Budget(1.0), noise=SilentNoise())
+    plan = RECIPES["labeltree"]().plan(table)
+    options = {"unit": None, "ledger": False, "workers": 2}
+    read = reading_of(plan, "labeltree", tmp_path, cost_of("labeltree", described, tmp_path), **options)
+    # Opened once; classes, features, all edges of the tree at once, pairs and four gradients.
+    assert (read.passes, read.bytes) == (9, 9 * size)
+    persons = reading_of(plan, "labeltree", tmp_path, None, **options | {"unit": "patient_id", "ledger": True})
+    assert persons.passes == 12
+    # The unit's own column is read to open the table, and by no question.
+    assert 4 * size < persons.bytes < 12 * size
+    assert persons.seconds is None
+    assert reading_of(plan, "labeltree", stays, None, **options) is None
+
+
+def test_more_workers_take_less_time(tmp_path):
+    pq.write_table(hospital.stays(3_000), tmp_path / "stays.parquet")
+    table = open_table(tmp_path, schema=hospital.schema(), budget=Budget(1.0), noise=SilentNoise())
+    plan, cost = RECIPES["labeltree"]().plan(table), cost_of("labeltree", hospital.schema(), tmp_path)
+    few, many = (
+        reading_of(plan, "labeltree", tmp_path, cost, unit=None, ledger=False, workers=workers) for workers in (1, 64)
+    )
+    assert many.seconds < few.seconds
+    assert many.bytes == few.bytes

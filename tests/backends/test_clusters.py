@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -218,7 +219,7 @@ def test_on_worker_processes_a_lost_worker_is_replaced_and_a_poisoned_row_is_not
     try:
         backend, _ = open_engine(folder, engine="dask", cluster=client)
         assert isinstance(backend, ClusterBackend)
-        assert {address.split("//")[1].split(":")[0] for address in client.run(_address).values()} == {"127.0.0.1"}
+        assert listening() == {"127.0.0.1"}, "nobody on another machine can connect"
         assert backend.sum(Killing(str(flags), 2), ["died"]).tolist() == [401, 401]
         assert len(list(flags.iterdir())) == 2, "both kills happened"
         options = {"budget": Budget(1.0), "schema": hospital.schema(), "noise": SilentNoise(), "ledger": ledger}
@@ -243,8 +244,12 @@ def test_on_worker_processes_a_lost_worker_is_replaced_and_a_poisoned_row_is_not
     assert "6667" not in repr(backend)
 
 
-def _address(dask_worker: Any) -> str:
-    return str(dask_worker.address)
+def listening() -> set[str]:
+    """Return the addresses on which this process and those that it started wait for connections."""
+    psutil = pytest.importorskip("psutil")
+    here = psutil.Process()
+    found = (socket for each in (here, *here.children(recursive=True)) for socket in each.net_connections("inet"))
+    return {socket.laddr.ip for socket in found if socket.status == psutil.CONN_LISTEN}
 
 
 def _from_here(chunk: dict[str, Any]) -> Any:
@@ -292,3 +297,15 @@ def test_a_cluster_that_is_not_there_is_told() -> None:
 
     with pytest.raises(InputError, match=r"^cluster \(tcp://127\.0\.0\.1:1\) does not answer: \w+; check its address$"):
         dask_engine.connect("tcp://127.0.0.1:1", None)
+
+
+def test_a_cluster_that_lost_its_workers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from threea.backends import dask_engine
+
+    monkeypatch.setattr(dask_engine, "_LOOK", 0.01)
+    monkeypatch.setattr(dask_engine, "_PATIENCE", 0.03)
+    cores, cancelled = iter([{}, {"a": 1}, {}, {}, {}, {}]), []
+    client = SimpleNamespace(ncores=lambda: next(cores), cancel=lambda futures, force: cancelled.append(futures))
+    dask_engine._watch(client, ["part"], threading.Event())
+    assert cancelled == [["part"]]
+    assert len(list(cores)) == 1, "workers that come back begin the wait anew"

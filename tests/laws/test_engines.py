@@ -23,7 +23,7 @@ chosen = functools.partial(release, LabelTree())
 @pytest.fixture(scope="module")
 def dask() -> Any:
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")
-    options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with distributed.Client(**options, set_as_default=False) as client:
         yield {"engine": "dask", "cluster": client}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,10 +27,14 @@ from threea.errors import InputError, MissingExtra, SettingError
 
 _BUCKET_PARTS = 4
 """So many parts' worth of units go through one task of the shuffle."""
-_NO_SPILLING = {f"distributed.worker.memory.{limit}": False for limit in ("target", "spill", "pause", "terminate")} | {
-    "distributed.worker.profile.enabled": False
+_LOOK, _PATIENCE = 10.0, 120.0
+"""Seconds between looks at whether there are workers, and without any before a pass is given up."""
+_SETTINGS = {f"distributed.worker.memory.{limit}": False for limit in ("target", "spill", "pause", "terminate")} | {
+    "distributed.worker.profile.enabled": False,
+    "distributed.comm.timeouts.connect": "120s",
+    "distributed.scheduler.allowed-failures": 10,
 }
-"""Workers that we start write no part of a table to disk."""
+"""Workers that we start write no part of a table to disk, and may take their time, and be lost, on a busy machine."""
 
 
 def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]:
@@ -54,14 +59,14 @@ def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]
         return _usable(cluster), lambda: None
     if cluster is None:
         count = workers or os.cpu_count() or 1
-        with dask.config.set(_NO_SPILLING):
-            # On the loopback interface alone, without a dashboard.
+        with dask.config.set(_SETTINGS):
+            # On the loopback interface alone.
             local = distributed.LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
-                worker_dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
             )
@@ -206,17 +211,30 @@ class DaskWorkers(Workers):
         """Yield results as they come. What a scheduler says of a failure stays here: it may quote arguments."""
         import distributed
 
-        problem = ""
+        problem, stop = "", threading.Event()
+        watch = threading.Thread(target=_watch, args=(self._client, futures, stop), daemon=True)
+        watch.start()
         try:
             for _, answer in distributed.as_completed(futures, loop=self._client.loop, with_results=True):
                 yield answer
         except Exception as error:
             problem = type(error).__name__
         finally:
+            stop.set()
             for future in futures:
                 future.release()
         if problem:
             raise InputError(f"the Dask cluster could not finish its work: {problem}; see to its workers")
+
+
+def _watch(client: Any, futures: Sequence[Any], stop: threading.Event) -> None:
+    """Give up on work that nobody is left to do: a scheduler without workers would wait for ever."""
+    alone = 0.0
+    while not stop.wait(_LOOK):
+        alone = 0.0 if client.ncores() else alone + _LOOK
+        if alone >= _PATIENCE:
+            client.cancel(list(futures), force=True)
+            return
 
 
 def _itself(sent: Any) -> Any:
