@@ -51,7 +51,7 @@ def made() -> tuple[Taught, pa.Table, np.ndarray]:
 
 
 def test_rows_drawn_have_the_prices_that_their_features_explain(made: tuple[Taught, pa.Table, np.ndarray]) -> None:
-    """At epsilon 1, one fixed seed: of the variance .75 was explained, of .906 that could be; without a teacher .5."""
+    """At epsilon 1, one fixed seed: of the variance .75 was explained, of .906 that could be."""
     drawn = made[0].sample(ROWS, np.random.default_rng(0))
     known = np.isfinite(drawn["price"])
     mean = (1.5 * drawn["area"] + 0.4 * drawn["town"])[known]
