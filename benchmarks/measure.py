@@ -155,6 +155,7 @@ def released(
     adjacency: str,
     seed: int,
     rows: int | None = None,
+    target_kind: str | None = None,
 ) -> tuple[pa.Table, Cell]:
     """Make a release from the training rows; return its rows, and what it took.
 
@@ -172,6 +173,7 @@ def released(
         rows=rows,
         seed=seed,
         accept_unproven=recipe.guarantee is not Guarantee.PROVEN,
+        target_kind=target_kind,
     )
     synthetic = release.table
     seconds = time.perf_counter() - start

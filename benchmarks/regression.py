@@ -15,6 +15,7 @@ from benchmarks.record import RESULTS, record
 from threea.evaluate.evidence import matrices
 from threea.evaluate.utility import learners, metrics
 from threea.recipes import Auto, Independent
+from threea.table.target_kind import NUMBER
 
 SEEDS, EPSILON, HELD_OUT = 3, 1.0, 0.25
 RECIPES = {"real": None, "auto": Auto(), "independent": Independent()}
@@ -72,6 +73,8 @@ def measured(dataset: Dataset, seed: int) -> dict[str, dict[str, float]]:
                 adjacency="add-remove",
                 seed=seed,
                 rows=rows_drawn(train.num_rows, train.num_columns),
+                # Few whole numbers, such as days, would be taken for classes.
+                target_kind=NUMBER if dataset.schema is None else None,
             )
             assert made["guarantee"] == "proven"
             assert made["accounted_epsilon"] <= EPSILON

@@ -9,6 +9,7 @@ rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,14 +33,16 @@ SCORES = 2
 # Settings, all of them chosen.
 _RANGES, _MOST_CELLS, _LEAST = 32, 16, 0.01
 """Ranges of the label; cells of a feature, and the least share of the rows in each."""
-_MANY, _MOST_WIDTH = 48, 512
+_MANY, _MOST_WIDTH = 48, 384
 """Features from which on only informative ones are looked at. Cells of all features, unless the tree has more: a matrix
 of twice as many is inverted for every gradient."""
 _ROWS = 8_000
 """Rows drawn from the tree to start from."""
 _DAMPING, _LEAST_DAMPING = 2.0, 5.0
 """How much the start is drawn to 0: in standard deviations of the noise, and at least."""
-_OFF = 0.15
+_TURNS = 3
+"""How often weights are fitted anew to what each gradient told."""
+_OFF = 0.5
 """About how far a weight is taken to be off at the start."""
 _CLIP = 0.7
 """Residuals are clipped at so many times their root mean square, by the tree."""
@@ -74,18 +77,17 @@ def taught_numbers(
     query = ScoreGradient(tree.label, scores, np.zeros(tree.label.size), cells, weights, clip=1.0)
     noise = max(_CLIP * table.stddev(query, charge), model.stddev)
     weights, biases = rows.trained(weights, max(_DAMPING * noise, _LEAST_DAMPING))
-    fitted = _Corrected(weights, rows.cells.shape[1])
-    query = replace(query, clip=rows.clip(weights, biases))
-    every = np.zeros(tree.label.size)
+    start, query = weights, replace(query, clip=rows.clip(weights, biases))
+    moments, every = _Moments(np.zeros_like(weights)), np.zeros(tree.label.size)
     for _ in range(steps):
         every[classes] = biases
         answer = table.measure(replace(query, weights=weights, biases=every.copy()), charge)
-        fitted = fitted.told(rows.hessian(weights, biases, query.clip), weights, answer.value, answer.stddev)
-        weights = fitted.weights
-        biases = rows.biases(weights, biases, 10)
+        kept = rows.kept(weights, biases, query.clip)
+        moments = moments.told(rows.moments(weights, biases), answer.value / kept, answer.stddev / kept)
+        weights, biases, gain = rows.corrected(start, weights, biases, moments)
     by_class = rows.scores @ weights
     by_class[:, : cells[0].size] += rows.biases(weights, biases, 30)[:, None]
-    errors = fitted.errors(rows.scores, centred(tree, learned))
+    errors = math.sqrt(moments.noise) * _lengths(rows.scores, centred(tree, learned), gain)
     noises = {**tree.noise, charge.name: table.stddev(query, charge)}
     return Taught(tree, tuple(classes.tolist()), learned, by_class, alpha, errors, noises)
 
@@ -118,40 +120,28 @@ def label_scores(tree: TreeModel) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Corrected:
-    """What the gradients so far say of the weights.
+class _Moments:
+    """What the gradients so far say of the private rows: the sums of their labels' scores, by cell.
 
-    Each gradient, less what the Hessian where it was taken expects of the weights' own distance from the start, is the
-    Hessian times how far the optimum is. Weights are taken to be off by `_OFF`; what is expected, given all gradients
-    and their noise, is Wiener's filter.
+    A gradient is what a teacher expects of these sums, less what they are. What it expects is known from the tree's
+    rows, so each gradient tells the sums, wherever it was taken, and all are averaged.
     """
 
-    start: Floats
-    width: int
-    hessian: Floats | float = 0.0
-    moved: Floats | float = 0.0
+    total: Floats
     variance: float = 0.0
+    count: int = 0
 
-    def told(self, hessian: Floats, weights: Floats, gradient: Floats, stddev: float) -> _Corrected:
-        moved = self.moved + hessian @ (weights - self.start).ravel() - gradient.ravel()
-        return replace(self, hessian=self.hessian + hessian, moved=moved, variance=self.variance + stddev**2)
-
-    @property
-    def _filter(self) -> Floats:
-        values, vectors = np.linalg.eigh(self.hessian)
-        values = np.maximum(values, 0.0)
-        return np.asarray((vectors * (values / (values**2 + max(self.variance, 1e-9) / _OFF**2))) @ vectors.T)
+    def told(self, expected: Floats, gradient: Floats, stddev: float) -> _Moments:
+        return _Moments(self.total + expected - gradient, self.variance + stddev**2, self.count + 1)
 
     @property
-    def weights(self) -> Floats:
-        return np.asarray(self.start + (self._filter @ self.moved).reshape(self.start.shape))
+    def mean(self) -> Floats:
+        return self.total / self.count
 
-    def errors(self, scores: Floats, read: Floats) -> Floats:
-        """Return the standard deviation of each range's and cell's weight, by the gradients' noise."""
-        parts = self._filter.reshape(SCORES, self.width, -1)
-        read_parts = np.array([read @ part for part in parts])
-        lengths = [np.linalg.norm(np.tensordot(own, read_parts, 1), axis=1) for own in scores]
-        return np.asarray(np.sqrt(self.variance) * np.array(lengths))
+    @property
+    def noise(self) -> float:
+        """The variance of the mean."""
+        return max(self.variance / self.count**2, 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +190,7 @@ class _Drawn:
         biases = np.log(self.share)
         for _ in range(8):
             p = self.probabilities(weights, biases)
-            residual = self.scale * (self.scores.T @ p - self.scores[self.actual].T)
-            gradient = np.asarray(residual.astype(np.float32) @ self.cells, np.float64) + damping * weights
+            gradient = self._summed(self.scores.T @ p - self.scores[self.actual].T) + damping * weights
             damped = cho_factor(self._gram(p) + damping * np.eye(weights.size))
             move = cho_solve(damped, gradient.ravel()).reshape(weights.shape)
             weights = weights - np.clip(move, -1.0, 1.0)
@@ -215,12 +204,39 @@ class _Drawn:
         lengths = self._lengths(self.probabilities(weights, biases))
         return float(np.clip(_CLIP * np.sqrt((lengths**2).mean()), 0.05, 8.0)) if len(lengths) else 1.0
 
-    def hessian(self, weights: Floats, biases: Floats, clip: float) -> Floats:
-        """Return the loss's second derivatives: fewer where residuals are clipped, along them and less so across."""
-        p = self.probabilities(weights, biases)
-        lengths = np.maximum(self._lengths(p), 1e-12)
+    def kept(self, weights: Floats, biases: Floats, clip: float) -> float:
+        """Return how much of a gradient clipping leaves: less along a residual than across it."""
+        lengths = np.maximum(self._lengths(self.probabilities(weights, biases)), 1e-12)
         kept = (np.minimum(1.0, clip / lengths).mean() + (lengths < clip).mean()) / 2 if len(lengths) else 1.0
-        return self._gram(p) * float(kept)
+        return max(float(kept), 0.05)
+
+    def moments(self, weights: Floats, biases: Floats) -> Floats:
+        """Return the sums of the labels' scores that are expected, by cell."""
+        return self._summed(self.scores.T @ self.probabilities(weights, biases))
+
+    def _summed(self, scores: Floats) -> Floats:
+        return np.asarray((self.scale * scores).astype(np.float32) @ self.cells, np.float64)
+
+    def corrected(
+        self, start: Floats, weights: Floats, biases: Floats, moments: _Moments
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return weights and biases that expect what the gradients told, and how the weights follow from the moments.
+
+        Weights are taken to be off by `_OFF` at the start; what is expected of them, given the moments and their noise,
+        is Wiener's filter, applied again where it led to.
+        """
+        gain = np.zeros((0, 0))
+        for _ in range(_TURNS):
+            p = self.probabilities(weights, biases)
+            hessian = self._gram(p)
+            missed = moments.mean - self._summed(self.scores.T @ p)
+            values, vectors = np.linalg.eigh(hessian)
+            values = np.maximum(values, 0.0)
+            gain = (vectors * (values / (values**2 + moments.noise / _OFF**2))) @ vectors.T
+            moved = gain @ (missed.ravel() + hessian @ (weights - start).ravel())
+            weights = weights + np.clip(start + moved.reshape(start.shape) - weights, -1.0, 1.0)
+            biases = self.biases(weights, biases, 5)
+        return weights, biases, gain
 
     def _lengths(self, p: Floats) -> Floats:
         return np.asarray(np.sqrt(((self.scores.T @ p - self.scores[self.actual].T) ** 2).sum(axis=0)))
@@ -235,3 +251,9 @@ class _Drawn:
                 gram[one, :, other] = block
                 gram[other, :, one] = block.T
         return gram.reshape(SCORES * width, -1)
+
+
+def _lengths(scores: Floats, read: Floats, gain: Floats) -> Floats:
+    """Return by how much noise of deviation 1 on each moment moves each range's and cell's weight, by `read`."""
+    parts = np.array([read @ part for part in gain.reshape(scores.shape[1], len(read), -1)])
+    return np.array([np.linalg.norm(np.tensordot(own, parts, 1), axis=1) for own in scores])

@@ -1,4 +1,4 @@
-"""Exact sums of whole-number vectors that a row's cells are looked up as: the one argument behind four queries.
+"""Exact sums of whole-number vectors that a row's cells are looked up as: the one argument behind several queries.
 
 A row is looked up, not computed: its cells have whole-number entries, and what follows is exact in a double or an
 int64. So what a row adds depends on this row alone, to the last bit, and sums are the same however rows are cut.

@@ -21,7 +21,7 @@ class LabelTree(Recipe):
 
     In brackets the share of the budget, where `teacher` is 0.4 and the rows are enough for pairs:
 
-    1. Count the rows of each class [.012]; a numeric target is cut into ranges of about equally many rows.
+    1. Count the rows of each class [.012]; a numeric target [.05] is cut into ranges of about equally many rows.
     2. Count every feature's cells by class [.258]; more rows than noise, finer cells, down to single values.
     3. Choose a spanning tree of the features edge by edge, by the exponential mechanism: a pair is as good as the rows
        that its counts by class differ by from those of features independent given the class [.05 for all edges].
@@ -29,7 +29,8 @@ class LabelTree(Recipe):
        are spent on a second look at the features that tell the classes apart.
     5. Teacher: fit a logistic regression on the features' cells to rows drawn from the tree, which costs nothing, then
        correct it by noisy, clipped gradients over the private rows, each a damped Newton step under the tree's own
-       Hessian [.4 for 4 gradients].
+       Hessian [.4 for 4 gradients]. Of a numeric target: an ordinal regression with two weights for each cell, in finer
+       ranges and cells than the tree's.
     6. Draw rows from the tree, and let the teacher label a share 1 - alpha of them.
 
     Args:
