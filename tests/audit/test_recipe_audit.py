@@ -325,7 +325,7 @@ GROUP = SCHEMA["group"].cells(4)
 GAPS = QualityScores((Marginal((GROUP,)), Marginal((SCHEMA["label"].cells(4),))), ((10.0,) * 5, (5.0, 5.0, 0.0, 0.0)))
 
 
-def first_class(sums):
+def first_class(sums, group):
     """Vote for class 1 if the rare category is in the part, else for class 0."""
     return np.full(3, int(sums[3] > 0))
 

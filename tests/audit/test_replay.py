@@ -27,7 +27,7 @@ from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.framework import Recipe
-from threea.recipes import AIM, MST, RECIPES, DPMix, Independent, MCGen, PrivBayes, RonGauss
+from threea.recipes import AIM, MST, PATEGAN, RECIPES, DPMix, Independent, MCGen, PrivBayes, RonGauss
 from threea.table.schema import Schema
 
 # Fewer of the same questions.
@@ -36,6 +36,7 @@ QUICK: dict[str, Any] = {
     "privbayes": PrivBayes(degree=2),
     "mst": MST(bins=8, iterations=10),
     "aim": AIM(bins=8, iterations=10),
+    "pategan": PATEGAN(teachers=60, inputs=2, rounds=1),
 }
 PROVEN = [name for name in RECIPES if name != "auto" and RECIPES[name]().guarantee is Guarantee.PROVEN]
 PLAIN = (Setting(),)

@@ -31,6 +31,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "dpmix": {"points": 5},
     "mst": {"bins": 8, "iterations": 10},
     "aim": {"bins": 8, "iterations": 10},
+    "pategan": {"teachers": 5, "inputs": 20, "rounds": 1},
 }
 PROVEN = [recipe(**QUICK.get(name, {})) for name, recipe in RECIPES.items() if recipe().guarantee is Guarantee.PROVEN]
 EVERY_RECIPE = pytest.mark.parametrize("recipe", PROVEN, ids=lambda recipe: recipe.name)
