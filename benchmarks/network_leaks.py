@@ -1,14 +1,14 @@
 """How much GANs give away as published, Laplace-GAN and PATE-GAN, and the proven form of the latter.
 
-The tables have few rows, all at 0 but for one, which is at 0 or at 1. What a promise holds for, it holds for these, too.
+The tables have few rows, all at 0 but for one, which is at 0 or at 1. A promise holds for these as for any.
 
 - **laplacegan**: eight rows. The noise layer hides what the discriminator says of a row in one step; over hundreds of
   steps the generator still learns whether there is one at 1.
 - **pategan, stop**: two rows and a teacher for each, with the default lambda of the authors' code. The accountant is
   looked at after an iteration, so the first one, however much it costs, is always free. If the teachers agree, the
   student knows which way is real; if not, it does not.
-- **pategan, code**: four rows and four teachers, who all see the same part, as in the authors' code. If the one row is that
-  part, it turns all votes.
+- **pategan, code**: four rows and four teachers, who all see the same part, as in the authors' code. If the one row is
+  that part, it turns all votes.
 - **pategan, paper**: the same, with each teacher seeing its own part.
 
 `python -m benchmarks network_leaks` measures it; `python -m benchmarks.network_leaks chart` draws the chart again. The

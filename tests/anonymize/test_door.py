@@ -316,7 +316,7 @@ def test_a_function_that_fails_while_handling_a_failure_tells_nothing():
 
 @pytest.mark.parametrize("kind", [ValueError, InputError])
 def test_a_failing_teacher_tells_nothing(kind):
-    def teacher(sums):
+    def teacher(sums, group):
         raise kind(f"cannot learn from {sums} and {CANARY}")
 
     with pytest.raises(RowFunctionError) as caught:
@@ -369,7 +369,7 @@ ASK = {
     Sampled: lambda table, charge: table.sampled(0.5).measure(Count(), charge),
     "select": lambda table, charge: table.select(QualityScores((MARGINAL,), ((0.0,) * MARGINAL.size,)), charge),
     "vote": lambda table, charge: table.vote(
-        Count(), lambda sums: np.zeros(1), inputs=1, classes=2, parts=2, charge=charge
+        Count(), lambda sums, group: np.zeros(1), inputs=1, classes=2, parts=2, charge=charge
     ),
 }
 PAYS = {"select": Pure, "vote": Gaussian}
@@ -784,7 +784,7 @@ def test_votes_come_from_disjoint_parts(unit, only_sums):
     )
     lessons = []
 
-    def teacher(sums):
+    def teacher(sums, group):
         lessons.append(np.flatnonzero(sums))
         return np.array([-100, 0, 100]) + len(lessons)
 
@@ -797,8 +797,25 @@ def test_votes_come_from_disjoint_parts(unit, only_sums):
         persons = [set((fill // 2).tolist()) for fill in lessons]
         assert sum(len(part) for part in persons) == len(set.union(*persons))
     # Votes beyond the classes go to the nearest; teacher n votes for n on the second input.
-    assert answer.value.tolist() == [[5, 0, 0], [0, 1, 4], [0, 0, 5]]
+    assert answer.value.tolist() == [[[5, 0, 0], [0, 1, 4], [0, 0, 5]]]
     assert any("teacher" in name for name in table.foreign)
+
+
+def test_each_group_has_teachers_of_its_own():
+    ward = SCHEMA["ward"].cells(1)
+    table = opened()
+    answer = table.vote(
+        Grouped(ward, Count()),
+        lambda sums, group: np.array([sums > 0, group]),
+        inputs=2,
+        classes=ward.size,
+        parts=3,
+        charge=plan()["Gaussian"],
+    )
+    counts = answered(Marginal((ward,))).value
+    assert answer.value.shape == (ward.size, 2, ward.size)
+    assert ((answer.value[:, 0, 1] > 0) == (counts > 0)).all()
+    assert (answer.value[np.arange(ward.size), 1, np.arange(ward.size)] == 3).all()
 
 
 @pytest.mark.parametrize(
@@ -813,7 +830,7 @@ def test_a_vote_that_cannot_be_is_refused_unpaid(query, settings, message):
     with Ledger() as ledger:
         asked = {"inputs": 1, "classes": 2, "parts": 2, "charge": plan()["Gaussian"], **settings}
         with pytest.raises(SettingError, match=message):
-            opened(ledger=ledger).vote(query, lambda sums: np.zeros(1), **asked)
+            opened(ledger=ledger).vote(query, lambda sums, group: np.zeros(1), **asked)
         assert not ledger.releases()
 
 

@@ -336,7 +336,7 @@ GAPS = QualityScores((Marginal((GROUP,)), Marginal((SCHEMA["label"].cells(4),)))
 WEIGHTED = dataclasses.replace(GAPS, weights=(2, 3), penalties=(0.0, 6.5))
 
 
-def first_class(sums):
+def first_class(sums, group):
     """Vote for class 1 if the rare category is in the part, else for class 0."""
     return np.full(3, int(sums[3] > 0))
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.query import Answer
 from threea.table.row_vectors import RowVectors
 from threea.table.schema import Chunk
 
@@ -39,98 +38,68 @@ class CountedVector:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Rows that the generator made: public, as it is.
+    """Rows of one class that the generator made: public, as it is.
 
     Args:
-        inputs: Those that are voted on, as differences from their class's mean, over standard deviations.
-        classes: The class of each of them.
-        means: For each class, the mean vector of many more.
-        deviations: Standard deviation of each number of a vector within a class.
+        inputs: Those that are voted on, as differences from the mean, over standard deviations.
+        mean: The mean vector of many more.
+        deviations: Standard deviation of each number of a vector.
     """
 
     inputs: Floats
-    classes: Whole
-    means: Floats
+    mean: Floats
     deviations: Floats
 
     @classmethod
-    def of(cls, vectors: Floats, classes: Whole, count: int, voted: int) -> Generated:
-        """Read means and deviations off generated rows, and keep the first few of each class to vote on.
-
-        Args:
-            vectors: One a row.
-            classes: The class of each.
-            count: How many classes there may be.
-            voted: About how many rows to vote on.
-        """
-        codes = np.unique(classes)
-        means = np.zeros((count, vectors.shape[1]))
-        for code in codes:
-            means[code] = vectors[classes == code].mean(axis=0)
-        apart = vectors - means[classes]
+    def of(cls, vectors: Floats, voted: int) -> Generated:
+        """Read mean and deviations off generated rows, and keep the first few to vote on."""
+        apart = vectors - vectors.mean(axis=0)
         deviations = np.sqrt(np.maximum((apart**2).mean(axis=0), _RARE))
-        each = max(voted // len(codes), 1)
-        kept = np.concatenate([np.flatnonzero(classes == code)[:each] for code in codes])
-        return cls(apart[kept] / deviations, classes[kept], means, deviations)
+        return cls(apart[:voted] / deviations, vectors.mean(axis=0), deviations)
 
 
 @dataclass(frozen=True, slots=True)
-class Teacher:
-    """A teacher: tells real rows of a class, as its part's sums have them, from generated ones.
+class Teachers:
+    """Tell real rows of a class, as a part's sums have them, from generated ones.
 
-    Of the inputs of each class it calls real the half that lie further towards its own mean. One that has no row of a
-    class calls all its inputs generated.
+    A teacher calls real the half of the inputs that lie further towards its own mean. One that has no row of the class
+    calls all of them generated.
     """
 
-    generated: Generated
+    generated: tuple[Generated, ...]
 
-    def __call__(self, sums: Floats) -> Whole:
-        """Vote 1 for real or 0 for generated on each input, by a part's sums: a row of them for each class."""
-        generated = self.generated
-        by_class = sums.reshape(generated.means.shape[0], -1)
-        ballot = np.zeros(len(generated.classes), np.int64)
-        for code in np.unique(generated.classes):
-            count, total = by_class[code, 0], by_class[code, 1:]
-            if count < 0.5:
-                continue
-            own = generated.classes == code
-            scores = generated.inputs[own] @ ((total / count - generated.means[code]) / generated.deviations)
-            ballot[own] = scores > np.median(scores)
-        return ballot
+    def __call__(self, sums: Floats, code: int) -> Whole:
+        """Vote 1 for real or 0 for generated on each of a class's inputs, by a part's sums."""
+        generated = self.generated[code]
+        if sums[0] < 0.5:
+            return np.zeros(len(generated.inputs), np.int64)
+        scores = generated.inputs @ ((sums[1:] / sums[0] - generated.mean) / generated.deviations)
+        return np.asarray(scores > np.median(scores), np.int64)
 
 
-def student(answer: Answer, generated: Generated, sizes: Floats, teachers: int) -> Floats:
-    """Learn from noisy votes, class by class: the log-odds of real against generated, as weights of a vector.
+def student(votes: Floats, stddev: float, generated: Generated, rows: float, teachers: int) -> Floats:
+    """Learn from noisy votes: the log-odds of a class's real rows against generated ones, as weights of a vector.
 
     Teachers' means scatter around the rows' own, so that the share of votes is a probit of the log-odds, whose slope
     follows from how many rows a teacher has; the votes are regressed on the inputs, with a ridge by the noise.
 
     Args:
-        answer: Votes for generated and for real on each input.
+        votes: For generated and for real, on each input.
+        stddev: Of the noise on each.
         generated: The inputs.
-        sizes: Noisy number of rows per class.
+        rows: Noisy number of rows of the class.
         teachers: How many voted.
-
-    Returns:
-        Weights for each class.
     """
-    weights = np.zeros_like(generated.means)
-    votes = (answer.value[:, 1] - answer.value[:, 0]) / 2
-    stddev = answer.stddev / math.sqrt(2)
-    for code in np.unique(generated.classes):
-        rows = max(sizes[code], 1.0) / teachers
-        # Some parts have no row of a rare class; the others have at least one.
-        voting = teachers * -math.expm1(-rows)
-        rows = rows * teachers / voting
-        mine = generated.classes == code
-        own = generated.inputs[mine]
-        shares = (votes[mine] - votes[mine].mean()) / voting
-        noise = (stddev / voting) ** 2
-        width = float((own**2).sum(axis=1).mean())
-        signal = max(float(shares.var()) - noise, 1e-3 * noise) / max(width, 1e-9)
-        ridge = (noise + float(shares.var())) / 2 / signal
-        slopes = np.linalg.solve(own.T @ own + ridge * np.eye(own.shape[1]), own.T @ shares)
-        # The normal density at 0 is the slope of a probit; the scores' own deviation is its unit.
-        scale = math.sqrt(2 * math.pi) * math.sqrt(width / rows)
-        weights[code] = scale * slopes / generated.deviations
-    return weights
+    rows = max(rows, 1.0) / teachers
+    # Some parts have no row of a rare class; the others have at least one.
+    voting = teachers * -math.expm1(-rows)
+    own, real = generated.inputs, (votes[:, 1] - votes[:, 0]) / 2
+    shares = (real - real.mean()) / voting
+    noise = (stddev / math.sqrt(2) / voting) ** 2
+    width = max(float((own**2).sum(axis=1).mean()), 1e-9)
+    signal = max(float(shares.var()) - noise, 1e-3 * noise) / width
+    ridge = (noise + float(shares.var())) / 2 / max(signal, 1e-300)
+    slopes = np.linalg.solve(own.T @ own + max(ridge, 1e-9) * np.eye(own.shape[1]), own.T @ shares)
+    # The normal density at 0 is the slope of a probit; the scores' own deviation is its unit.
+    scale = math.sqrt(2 * math.pi) * math.sqrt(width * voting / (rows * teachers))
+    return np.asarray(scale * slopes / generated.deviations)

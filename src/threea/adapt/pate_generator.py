@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from threea.adapt.generator_model import GeneratorModel, LabelShares
 from threea.adapt.networks import LEAK, Layers, activated, members
-from threea.adapt.pate import CountedVector, Generated, Teacher, student
+from threea.adapt.pate import CountedVector, Generated, Teachers, student
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Features, Grouped
@@ -31,7 +31,7 @@ VOTES = "votes"
 """The plan's line that pays for the teachers' votes."""
 _SEED = 20_260_101
 """Of the rows that are voted on, which are made from noisy answers: any number will do."""
-_GENERATED = 4096
+_GENERATED = 2048
 """Rows of each class that the generator's means are read off. Chosen."""
 _SPREAD = 0.9
 """Slope of a place's random number: tanh of so many times a normal one is about evenly spread."""
@@ -51,7 +51,7 @@ class PateGenerator:
         teachers: How many there are at most.
         rows_per_teacher: How many rows each has, by the noisy count, if there are fewer teachers.
         rounds: How often they vote.
-        inputs: On about how many rows, each time.
+        inputs: On how many rows of each class, each time.
         weight: Of all votes together.
 
     Raises:
@@ -65,10 +65,11 @@ class PateGenerator:
     weight: float
 
     def __post_init__(self) -> None:
-        for name, most in (("teachers", 10_000), ("rows_per_teacher", 10_000), ("rounds", 100), ("inputs", 10_000)):
+        bounds = {"teachers": (1, 10_000), "rows_per_teacher": (1, 10_000), "rounds": (1, 100), "inputs": (2, 2000)}
+        for name, (least, most) in bounds.items():
             value = getattr(self, name)
-            if not (isinstance(value, int) and 1 <= value <= most):
-                raise SettingError(f"{name} ({value}) must be a whole number from 1 to {most}")
+            if not (isinstance(value, int) and least <= value <= most):
+                raise SettingError(f"{name} ({value}) must be a whole number from {least} to {most}")
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Vote once each round."""
@@ -89,14 +90,18 @@ class PateGenerator:
             generated = generator.generated(self.inputs, rng)
             answer = table.vote(
                 _sums(generator),
-                Teacher(generated),
-                inputs=len(generated.classes),
+                Teachers(generated),
+                inputs=self.inputs,
                 classes=2,
                 parts=teachers,
                 charge=plan[VOTES],
             )
             noise[VOTES] = answer.stddev
-            generator = generator.answering(student(answer, generated, model.sizes, teachers))
+            weights = [
+                student(votes, answer.stddev, inputs, rows, teachers)
+                for votes, inputs, rows in zip(answer.value, generated, model.sizes, strict=True)
+            ]
+            generator = generator.answering(np.array(weights) * (generator.labels.ratio > 0)[:, None])
         return GeneratorModel(
             labels=generator.labels,
             columns=generator.vectors.columns,
@@ -156,13 +161,13 @@ class Generator:
         last[2 * count :] = self.outputs
         return (first, np.zeros(first.shape[1], np.float32)), (last, np.zeros(last.shape[1], np.float32))
 
-    def generated(self, inputs: int, rng: np.random.Generator) -> Generated:
-        """Make rows of every class that there is, as many of each."""
-        classes = np.repeat(np.flatnonzero(self.labels.ratio > 0), _GENERATED)
+    def generated(self, inputs: int, rng: np.random.Generator) -> tuple[Generated, ...]:
+        """Make rows of every class, and keep some of each to vote on."""
+        classes = np.repeat(np.arange(self.labels.classes), max(_GENERATED, inputs))
         outputs = self.outputs[classes]
         outputs[:, self.vectors.groups < 0] += _SPREAD * rng.standard_normal((len(classes), self.places))
         chunk = self.vectors.decode(activated(outputs, members(self.vectors.groups)), rng)
-        return Generated.of(self.vectors.encode(chunk), classes, self.labels.classes, inputs)
+        return tuple(Generated.of(own, inputs) for own in np.split(self.vectors.encode(chunk), self.labels.classes))
 
     def answering(self, weights: Floats) -> Generator:
         """Make the most of the student's log-odds, less the divergence from what was generated before.

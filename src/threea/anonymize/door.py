@@ -265,23 +265,25 @@ class PrivateTable:
     def vote(self, query: Parted, teacher: Teacher, *, inputs: int, classes: int, parts: int, charge: Charge) -> Answer:
         """Split the rows into disjoint parts, teach a teacher the sums over each, and count their votes.
 
+        Of a `Grouped` query each group has teachers and inputs of its own: a row has a say in its group's alone.
+
         Guarantees:
             - A unit is in one part only, by its own values as they were read, so it moves at most one vote per input
-              (two under replace).
+              (two under replace), and of no more groups than it has rows.
 
         Cost:
             A `Gaussian` event over all inputs together.
 
         Args:
             query: What is summed over the rows of each part; a teacher learns from nothing else.
-            teacher: Takes a part's exact sums, of the query's shape, and returns a class for each input.
-            inputs: How many public inputs are voted on; the teacher knows them.
+            teacher: Takes the exact sums over a part's group, and which group it is; returns a class for each input.
+            inputs: How many public inputs are voted on, in each group; the teacher knows them.
             classes: Votes are whole numbers from 0 up to, not including, this.
-            parts: How many teachers.
+            parts: How many teachers there are, in each group.
             charge: Which line of which plan pays.
 
         Returns:
-            An `Answer` of shape (inputs, classes).
+            An `Answer` of shape (groups, inputs, classes).
 
         Reference:
             Papernot et al. 2017, Semi-supervised knowledge transfer (PATE).
@@ -297,12 +299,13 @@ class PrivateTable:
             self._interior.spending.foreign[origin_of(teacher)] = None
         self._interior.spending.pay(charge)
         votes = self._interior.votes(query, teacher, inputs, classes, parts)
-        # One teacher's ballot changes at most from one class to another, on every input.
-        moved = math.sqrt(2 * inputs) * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
+        # One teacher's ballot changes at most from one class to another, on every input; in each group that it is in.
+        touched = min(len(votes), self.unit.max_rows)
+        moved = math.sqrt(2 * inputs * touched) * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
         step = step_of(1.0)
         scale = rounded_up(event.noise_multiplier * moved / step)
         noisy = self._interior.noise.gaussian((votes * int(1 / step)).ravel(), scale)
-        return Answer((noisy * np.float64(step)).reshape(inputs, classes), scale * step)
+        return Answer((noisy * np.float64(step)).reshape(votes.shape), scale * step)
 
     def sampled(self, rate: float) -> SampledTable:
         """Return a view whose every answer is over a fresh Poisson sample of the units.

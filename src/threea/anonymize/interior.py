@@ -20,7 +20,7 @@ from threea.anonymize.chunk_sum import CachingSum, ChunkSum
 from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.guard import engine, guarded
 from threea.anonymize.noise import Noise
-from threea.anonymize.part_sums import Parted, PartSum
+from threea.anonymize.part_sums import Parted, PartSum, groups_of
 from threea.anonymize.query import Query, Rows, Stack
 from threea.anonymize.selection import SCORE_STEP, QualityScores
 from threea.anonymize.spending import Spending, Unit
@@ -35,8 +35,8 @@ from threea.threads import in_order
 
 Integers = NDArray[np.int64]
 
-Teacher = Callable[[NDArray[np.float64]], Integers]
-"""Learns from the sums over a part of the rows, and votes on a class for each of some public inputs."""
+Teacher = Callable[[NDArray[np.float64], int], Integers]
+"""Learns from the sums over a group of a part of the rows, and votes on a class for each of that group's inputs."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -118,18 +118,19 @@ class Interior:
         return weights * (np.array(distances).astype(np.int64) - penalties.astype(np.int64))
 
     def votes(self, query: Parted, teacher: Teacher, inputs: int, classes: int, parts: int) -> Integers:
-        """Teach a teacher the sums over each of some disjoint parts of the rows, and count what they say of inputs."""
+        """Teach teachers the sums over disjoint parts of the rows, group by group, and count their votes on inputs."""
         unit = self.unit.column
         chunk_sum = ChunkSum(query, self.schema, grid_step(query, Norm.L2), Norm.L2)
         part_sum = PartSum(chunk_sum, parts, self.key, (unit,) if unit else tuple(self.backend.layout.names))
         total = engine("voting", partial(self.backend.sum, part_sum, part_sum.columns))
-        sums = chunk_sum.checked(total).reshape(parts, *query.shape) * np.float64(chunk_sum.step)
+        groups, shape = groups_of(query)
+        sums = chunk_sum.checked(total).reshape(parts, groups, *shape) * np.float64(chunk_sum.step)
 
         def cast() -> Integers:
-            votes = np.zeros((inputs, classes), np.int64)
-            for own in sums:
-                ballot = np.clip(np.asarray(teacher(own)).astype(np.int64), 0, classes - 1)
-                votes[np.arange(inputs), ballot.reshape(inputs)] += 1
+            votes = np.zeros((groups, inputs, classes), np.int64)
+            for part, group in np.ndindex(parts, groups):
+                ballot = np.clip(np.asarray(teacher(sums[part, group], group)).astype(np.int64), 0, classes - 1)
+                votes[group, np.arange(inputs), ballot.reshape(inputs)] += 1
             return votes
 
         return guarded("teacher", cast)

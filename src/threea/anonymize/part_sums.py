@@ -20,6 +20,11 @@ Parted = OneHot | Dense | Grouped
 """What can be summed over parts of the rows."""
 
 
+def groups_of(query: Parted) -> tuple[int, tuple[int, ...]]:
+    """Return how many groups of each part are summed apart, and the shape of a sum."""
+    return (query.by.size, query.query.shape) if isinstance(query, Grouped) else (1, query.shape)
+
+
 @dataclass(frozen=True, slots=True)
 class PartSum:
     """A batch's clipped contributions to a query, summed over each part; then how many batches failed.

@@ -184,7 +184,9 @@ def _compiled(
 
     def iteration(state: Any, parts: Any) -> Any:
         key, first, second, third = jax.random.split(state["key"], 4)
-        state, _ = jax.lax.scan(lambda held, own: teach(held, own, parts), state, jax.random.split(first, teacher_steps))
+        state, _ = jax.lax.scan(
+            lambda held, own: teach(held, own, parts), state, jax.random.split(first, teacher_steps)
+        )
         state, votes = jax.lax.scan(vote, state, jax.random.split(second, student_steps))
         state = moved(state, "generator", jax.grad(fooled)(state["generator"], state["student"], third))
         return {**state, "key": key}, votes
