@@ -6,6 +6,7 @@ import sys
 NAMES = (
     "imports",
     "noise",
+    "gradients",
     "scale",
     "times",
     "columns",

@@ -10,7 +10,7 @@ from threea import hospital
 from threea.anonymize.accountant import Line
 from threea.anonymize.clipping import Norm, check, grid_step
 from threea.anonymize.events import Gaussian, Pure, Sampled
-from threea.anonymize.network_gradient import NetworkGradient, summed
+from threea.anonymize.network_gradient import NetworkGradient, aligned, summed
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Rows, Stack
@@ -24,7 +24,7 @@ SCHEMA, COUNT = hospital.schema(), 300
 STAYS = hospital.stays(COUNT)
 INPUTS = RowVectors.of(SCHEMA.features).columns
 LABEL = SCHEMA[SCHEMA.target].cells(1)
-WIDTH = sum(part.size for part in INPUTS) + LABEL.size
+WIDTH = aligned(sum(part.size for part in INPUTS) + LABEL.size)
 
 
 def layers(seed=0, scale=0.3):

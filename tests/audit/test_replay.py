@@ -17,8 +17,8 @@ from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.gradient import Gradient
-from threea.anonymize.noisy_sum import scale_of
 from threea.anonymize.mean_embedding import MeanEmbedding
+from threea.anonymize.noisy_sum import scale_of
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
@@ -29,7 +29,7 @@ from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.framework import Recipe
-from threea.recipes import AIM, MST, RECIPES, DPMix, Independent, MCGen, PrivBayes, RonGauss
+from threea.recipes import AIM, MST, RECIPES, DPGan, DPMix, Independent, MCGen, PrivBayes, RonGauss
 from threea.table.cells import Merged
 from threea.table.row_vectors import RowVectors
 from threea.table.schema import Schema
@@ -37,6 +37,7 @@ from threea.table.schema import Schema
 # Fewer of the same questions.
 QUICK: dict[str, Any] = {
     "dpmix": DPMix(points=5),
+    "dpgan": DPGan(epochs=1.0, rate=0.5, width=3),
     "privbayes": PrivBayes(degree=2),
     "mst": MST(bins=8, iterations=10),
     "aim": AIM(bins=8, iterations=10),

@@ -17,7 +17,7 @@ from threea.anonymize.events import Gaussian
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.interior import Interior
 from threea.anonymize.mean_embedding import MOST_FREQUENCY, MeanEmbedding
-from threea.anonymize.network_gradient import NetworkGradient
+from threea.anonymize.network_gradient import NetworkGradient, aligned
 from threea.anonymize.plan import Plan
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
@@ -265,7 +265,7 @@ def critic(layers, row):
 
 
 _INPUTS = RowVectors.of(tuple(SCHEMA[name] for name in ("number", "whole", "cost", "ward", "code", "day"))).columns
-_INPUT_WIDTH = sum(part.size for part in _INPUTS) + _PLAIN[5].size
+_INPUT_WIDTH = aligned(sum(part.size for part in _INPUTS) + _PLAIN[5].size)
 
 
 @st.composite

@@ -29,6 +29,7 @@ from threea.testing.releases import OUT, run
 # Fewer of the same questions, so that the laws are asked in less time.
 QUICK: dict[str, dict[str, Any]] = {
     "dpmix": {"points": 5},
+    "dpgan": {"epochs": 1.0, "rate": 0.5, "width": 3},
     "dpmerf": {"features": 4, "iterations": 2, "batch": 4, "width": 4},
     "laplacegan": {"iterations": 2, "width": 2},
     "mst": {"bins": 8, "iterations": 10},

@@ -23,7 +23,7 @@ from threea.anonymize.lookup_sums import MOST_NUMBERS
 from threea.anonymize.query import Norm, Query, Rows, origin_of
 from threea.errors import MissingExtra, SettingError
 from threea.table.cells import AnyCells
-from threea.table.row_vectors import RowVectors, VectorColumn
+from threea.table.row_vectors import VectorColumn
 
 Integers = NDArray[np.int64]
 Layers = tuple[tuple[NDArray[np.float32], NDArray[np.float32]], ...]
@@ -38,7 +38,7 @@ _BLOCK = 256
 _SHRINK = 1 - 2.0**-10
 """Covers the roundings of a length in float32, so that no honest row passes the bound."""
 _ALIGNED = 16
-"""Rows start at multiples of so many numbers: code that reads them may round by where they start."""
+"""Rows are filled up to multiples of so many numbers: code that reads them may round by where they start in memory."""
 _LEAST, _MOST = 2.0**-40, 2.0**40
 
 
@@ -46,7 +46,8 @@ _LEAST, _MOST = 2.0**-40, 2.0**40
 class NetworkGradient(Query):
     """The sum of the rows' clipped gradients of a loss.
 
-    A row is its features as a vector, then its class's indicators; one without a class adds nothing.
+    A row is its features as a vector, then its class's indicators, then zeros, until the first layer has what it takes;
+    one without a class adds nothing.
 
     Guarantees:
         - Each row adds whole numbers that depend on this row alone, of L2 norm at most ``l2 / step``, or of L1 norm at
@@ -54,7 +55,7 @@ class NetworkGradient(Query):
 
     Args:
         function: The loss of the layers and one row; a function of a module, in JAX.
-        layers: The network, whose gradient is asked for.
+        layers: The network, whose gradient is asked for; its first weights have a row for each number of a vector.
         inputs: How the features are vectors.
         label: The label's cells, if it is read.
         l2: What L2 norm gradients are clipped to, from 2**-40 to 2**40.
@@ -81,12 +82,15 @@ class NetworkGradient(Query):
             raise SettingError(f"bounds l2 ({self.l2}) and l1 ({self.l1}) must be from 2**-40 to 2**40")
         if not 1 <= self.size <= MOST_NUMBERS:
             raise SettingError(f"a network's parameters ({self.size}) must be from 1 to {MOST_NUMBERS}")
+        least = sum(part.size for part in self.inputs) + (self.label.size if self.label else 0)
+        if self.width < least:
+            raise SettingError(f"a network's first layer ({self.width}) must take at least a row's {least} numbers")
         _refuse_unlike(self.function, self.layers, self.width)
 
     @property
     def width(self) -> int:
-        """How many numbers a row is."""
-        return sum(part.size for part in self.inputs) + (self.label.size if self.label else 0)
+        """How many numbers the first layer takes."""
+        return int(self.layers[0][0].shape[0])
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -106,12 +110,14 @@ class NetworkGradient(Query):
 
     def matrix(self, rows: Rows) -> NDArray[np.float32]:
         """Return the rows that have a class as vectors, each worked out from its own values alone."""
-        vectors = [RowVectors(self.inputs).encode(rows.values)] if self.inputs else []
-        if self.label is None:
-            return np.hstack([np.zeros((rows.count, 0)), *vectors]).astype(np.float32)
-        cell = self.label.index(rows.values[self.label.column])
-        indicators = np.equal.outer(cell, np.arange(self.label.size))
-        return np.hstack([*vectors, indicators])[cell >= 0].astype(np.float32)
+        parts: list[NDArray[Any]] = [part.encode(rows.values[part.column.name]) for part in self.inputs]
+        cell = np.zeros(rows.count, np.int64)
+        if self.label is not None:
+            cell = self.label.index(rows.values[self.label.column])
+            parts.append(np.equal.outer(cell, np.arange(self.label.size)))
+        used = sum(part.shape[1] for part in parts)
+        filled = np.hstack([*parts, np.zeros((rows.count, self.width - used))])
+        return filled[cell >= 0].astype(np.float32)
 
     def total(self, rows: Rows, step: float, norm: Norm) -> Integers:
         """Return the sum over the rows, flat, in grid steps."""
@@ -127,6 +133,16 @@ class NetworkGradient(Query):
                 start += part.size
             found.append((parts[0], parts[1]))
         return tuple(found)
+
+
+def aligned(size: int) -> int:
+    """Return a number rounded up to a multiple of 16, and at least that.
+
+    Example:
+        >>> aligned(0), aligned(16), aligned(17)
+        (16, 16, 32)
+    """
+    return -(-max(size, 1) // _ALIGNED) * _ALIGNED
 
 
 def summed(
@@ -146,7 +162,7 @@ def summed(
     assert bound / step <= 2.0**BITS, "the grid must be a network gradient's own"
     total = np.zeros(sum(part.size for layer in layers for part in layer), np.int64)
     width = matrix.shape[1]
-    padded = np.zeros((_BLOCK, -(-max(width, 1) // _ALIGNED) * _ALIGNED), np.float32)
+    padded = np.zeros((_BLOCK, aligned(width)), np.float32)
     longest = float(math.floor((Fraction(bound) / Fraction(step)) ** norm.power))
     with jax.enable_x64(True):
         run, limits = _compiled(function, norm, width), np.array([bound, _SHRINK / step], np.float32)

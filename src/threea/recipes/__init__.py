@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from threea.recipes.aim import AIM
     from threea.recipes.auto import Auto
     from threea.recipes.clustmix import ClustMix
+    from threea.recipes.dpgan import DPGan
     from threea.recipes.dpmerf import DPMerf
     from threea.recipes.dpmix import DPMix
     from threea.recipes.gaussians import Gaussians
@@ -43,6 +44,7 @@ _HOMES = {
     "rongauss": ("threea.recipes.rongauss", "RonGauss"),
     "mst": ("threea.recipes.mst", "MST"),
     "aim": ("threea.recipes.aim", "AIM"),
+    "dpgan": ("threea.recipes.dpgan", "DPGan"),
     "dpmerf": ("threea.recipes.dpmerf", "DPMerf"),
     "laplacegan": ("threea.recipes.laplacegan", "LaplaceGAN"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
@@ -65,6 +67,7 @@ SUMMARIES: Mapping[str, str] = {
     "rongauss": "rows on the unit sphere, projected at random, and a noisy Gaussian per class",
     "aim": "the tables of columns that a graphical model fits worst, one by one; general statistics",
     "mst": "a spanning tree of pairs of columns; general statistics, with or without a target",
+    "dpgan": "a generator network trained against a critic with private gradients",
     "dpmerf": "a generator network fitted to a noisy mean embedding of each class",
     "laplacegan": "a generator network trained against a discriminator behind Laplace noise",
     "clustmix-published": "clustmix as in its paper, without a proof",
@@ -120,6 +123,7 @@ __all__ = [
     "Auto",
     "ClustMix",
     "ClustMixPublished",
+    "DPGan",
     "DPMerf",
     "DPMix",
     "DPMixPublished",
