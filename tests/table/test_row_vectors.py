@@ -45,7 +45,9 @@ def test_a_row_depends_on_itself_alone_and_stays_within_bounds(rows):
     assert vectors.tobytes() == np.array(alone).tobytes()
 
 
-@pytest.mark.parametrize("name", ["plain", "constant columns", "all missing", "date target", "all values out of bounds"])
+@pytest.mark.parametrize(
+    "name", ["plain", "constant columns", "all missing", "date target", "all values out of bounds"]
+)
 def test_there_and_back(name):
     """What the schema knows comes back as it was, and what it does not as something that it knows."""
     case = CASES[name]
