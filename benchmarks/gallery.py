@@ -167,7 +167,8 @@ def page() -> None:
         "# Gallery",
         "",
         "What recipes make, drawn by `python -m benchmarks gallery`. Nothing is picked: the first rows of a release",
-        "with seed 0; networks are trained for half as long as by default. Recipes that end in `-published` have no proof.",
+        "with seed 0; networks are trained for half as long as by default. Recipes that end in `-published` have no",
+        "proof.",
         "",
     ]
     digits = "one column for each class. Grey: no row of that class."

@@ -29,7 +29,19 @@ from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.framework import Recipe
-from threea.recipes import AIM, MST, RECIPES, DPGan, DPMix, Independent, MCGen, PrivBayes, RonGauss
+from threea.recipes import (
+    AIM,
+    MST,
+    RECIPES,
+    DPGan,
+    DPMerf,
+    DPMix,
+    Independent,
+    LaplaceGAN,
+    MCGen,
+    PrivBayes,
+    RonGauss,
+)
 from threea.table.cells import Merged
 from threea.table.row_vectors import RowVectors
 from threea.table.schema import Schema
@@ -38,6 +50,8 @@ from threea.table.schema import Schema
 QUICK: dict[str, Any] = {
     "dpmix": DPMix(points=5),
     "dpgan": DPGan(epochs=1.0, rate=0.5, width=3),
+    "dpmerf": DPMerf(features=4, iterations=2, batch=4, width=4),
+    "laplacegan": LaplaceGAN(iterations=2, width=2),
     "privbayes": PrivBayes(degree=2),
     "mst": MST(bins=8, iterations=10),
     "aim": AIM(bins=8, iterations=10),
