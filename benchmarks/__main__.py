@@ -17,6 +17,7 @@ NAMES = (
     "anonymeter",
     "kip",
     "networks",
+    "network_times",
     "gallery",
     "published_leaks",
     "mcgen_leaks",

@@ -29,11 +29,13 @@ _BINS = {"independent": 32, "gaussians": 16, "mst": 32, "aim": 32}
 _GRAPHS = ("mst", "aim")
 _MODEL_SIZE, _MODEL_SECONDS, _MODEL_COPIES = 8.0, 10.0, 8
 """Of `aim`: its tables in MB by default, what a MB more takes at most, and how often they are held at once."""
+_COMPILING, _MULTIPLICATION, _ROW_BYTE, _NETWORK_BYTES = 10.0, 4.5e-11, 1e-06, 5e08
+"""Of networks: seconds before the first step, for a multiplication and for a byte of the table; and memory:
+benchmarks/results/network_times.json."""
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
 _NUMERIC_CLASSES = 12
 _NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
 _DIRECTIONS, _MOST_PRODUCTS = 256, 1 << 20
-_NETWORKS = ("dpmerf", "laplacegan")
 """As the recipes, `label_tree`, `label_counts`, `bayes_net`, `ap_pairs` and `multilevel` have them by default."""
 
 SECONDS: Mapping[str, Mapping[str, float]] = {
@@ -62,8 +64,6 @@ SECONDS: Mapping[str, Mapping[str, float]] = {
     "mcgen": {"start": 1.75, "features": 0.0108, "cells": 2.89e-05, "products": 0.0, "data": 6.92e-08},
     "noifs": {"start": 1.74, "features": 0.00728, "cells": 2.5e-05, "products": 0.0, "data": 1.12e-07},
     "rongauss": {"start": 1.9, "features": 0.0124, "cells": 2.13e-05, "products": 0.0, "data": 7.37e-08},
-    "dpmerf": {"start": 8.0, "cells": 1.8e-05, "training": 4.5e-11, "data": 1e-06},
-    "laplacegan": {"start": 10.0, "cells": 0.0, "training": 4.5e-11, "data": 1e-06},
 }
 """Of processor time, for a unit of each term: benchmarks/results/times.json."""
 BYTES: Mapping[str, Mapping[str, float]] = {
@@ -77,8 +77,6 @@ BYTES: Mapping[str, Mapping[str, float]] = {
     "mcgen": {"start": 230000000.0, "features": 779000.0, "cells": 172.0, "products": 0.0},
     "noifs": {"start": 242000000.0, "features": 570000.0, "cells": 145.0, "products": 496.0},
     "rongauss": {"start": 236000000.0, "features": 873000.0, "cells": 147.0, "products": 327.0},
-    "dpmerf": {"start": 4.5e08, "cells": 16.0, "training": 0.0},
-    "laplacegan": {"start": 4.5e08, "cells": 0.0, "training": 0.0},
 }
 """At the peak, for a unit of each term: benchmarks/results/times.json."""
 
@@ -141,15 +139,19 @@ def cost_of(
         model_size: Of the recipe's tables at most, in MB, where that is set.
         training: Multiplications that its networks take, given how many numbers a row is; None without networks.
     """
+    found = schema.origin is not Origin.TYPES
+    if training is not None:
+        multiplied = training(sum(map(_numbers, schema.features)))
+        return Cost(_COMPILING + _MULTIPLICATION * multiplied, _ROW_BYTE * size_of(data), _NETWORK_BYTES, found)
     if recipe not in SECONDS:
         return None
-    units = terms(recipe, schema, training)
+    units = terms(recipe, schema)
     seconds = sum(SECONDS[recipe][name] * count for name, count in units.items())
     memory = sum(BYTES[recipe][name] * count for name, count in units.items())
     reading = SECONDS[recipe]["data"] * passes(recipe, schema) * size_of(data)
     larger = max(model_size - _MODEL_SIZE, 0.0)
     seconds, memory = seconds + _MODEL_SECONDS * larger, memory + _MODEL_COPIES * larger * 2**20
-    return Cost(seconds, reading, memory, found=schema.origin is not Origin.TYPES)
+    return Cost(seconds, reading, memory, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +226,8 @@ def _bytes_of(data: str | PathLike[str], column: str | None) -> int:
     return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema == column)
 
 
-def terms(recipe: str, schema: Schema, training: Training | None = None) -> dict[str, float]:
+def terms(recipe: str, schema: Schema) -> dict[str, float]:
     """Return how much there is of each term of a recipe's work."""
-    if recipe in _NETWORKS:
-        cells = sum(_cells(column, _NET_BINS) for column in schema.features)
-        multiplied = training(sum(map(_numbers, schema.features))) if training else 0.0
-        return {"start": 1, "cells": _classes(schema, _NET_BINS) * cells, "training": multiplied}
     if recipe == "privbayes":
         return _network_terms(schema)
     bins = _BINS.get(recipe, _FINE_BINS)

@@ -159,6 +159,8 @@ class NoisyGradients(LaplaceGan):
         vectors, rng = RowVectors.of(table.schema.features), np.random.default_rng(_SEED)
         state, fixed = self._start(labels, vectors, rng)
         ratio = np.asarray(labels.ratio, np.float32)
+        # Without a target, what the discriminator sees of a private row ends in a zero.
+        told = np.float32(labels.label is not None)
         table.prepay(plan[GRADIENTS], self.iterations)
         run, key, curve, bound = _gradient_round(), key_of(rng), list[float](), 1.0
         for number in range(self.iterations):
@@ -172,7 +174,7 @@ class NoisyGradients(LaplaceGan):
             )
             answer = table.measure(query, plan[GRADIENTS])
             noisy = query.as_layers(answer.value / max(labels.rows, 1))
-            state, key, loss, length = run(state, key, noisy, np.float32(bound), ratio, fixed)
+            state, key, loss, length = run(state, key, noisy, np.float32(bound), ratio, told, fixed)
             bound = min(max(float(length), 1e-6), 1e6)
             curve.append(float(loss))
             _told(number, self.iterations, curve)
@@ -251,23 +253,23 @@ def _gradient_round() -> Any:
     """Return what trains both networks once, given the noisy gradient at private rows."""
     jax, jnp = load("jax"), load("jax.numpy")
 
-    def rows_of(generator: Any, key: Any, ratio: Any, fixed: Any) -> Any:
+    def rows_of(generator: Any, key: Any, ratio: Any, told: Any, fixed: Any) -> Any:
         own, made = jax.random.split(key)
         hot = jax.nn.one_hot(jax.random.choice(own, len(ratio), (4 * _BATCH,), p=ratio), len(ratio))
-        return jnp.concatenate([generated(generator, made, hot, *fixed[:2]), hot], axis=1)
+        return jnp.concatenate([generated(generator, made, hot, *fixed[:2]), told * hot], axis=1)
 
     def taken(discriminator: Any, row: Any) -> Any:
         return jax.nn.softplus(apply(discriminator, row, jnp)[0])
 
-    def run(state: Any, key: Any, noisy: Any, bound: Any, ratio: Any, fixed: Any) -> Any:
+    def run(state: Any, key: Any, noisy: Any, bound: Any, ratio: Any, told: Any, fixed: Any) -> Any:
         key, one, two = jax.random.split(key, 3)
-        rows = rows_of(state[1], one, ratio, fixed)
+        rows = rows_of(state[1], one, ratio, told, fixed)
         values, each = jax.vmap(jax.value_and_grad(taken), (None, 0))(state[0], rows)
         factors = jnp.minimum(1.0, bound / jnp.maximum(_lengths(each), 1e-12))
         slope = jax.tree.map(lambda own, parts: own + jnp.tensordot(factors, parts, 1) / len(rows), noisy, each)
 
         def fooled(generator: Any, discriminator: Any) -> Any:
-            return jax.vmap(doubted, (None, 0))(discriminator, rows_of(generator, two, ratio, fixed)).mean()
+            return jax.vmap(doubted, (None, 0))(discriminator, rows_of(generator, two, ratio, told, fixed)).mean()
 
         lengths = _lengths(jax.vmap(jax.grad(doubted), (None, 0))(state[0], rows))
         return _moved(state, slope, fooled), key, values.mean(), jnp.percentile(lengths, _CLIP)
