@@ -5,8 +5,11 @@ interval is about rows like the private ones, of which the held-out rows are a s
 compared with the interval alone, and with the held-out rows' own sampling error beside it.
 """
 
+import json
 import math
 import statistics
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,15 +18,27 @@ import pyarrow as pa
 from benchmarks import datasets
 from benchmarks.adult import DATA
 from benchmarks.datasets.dataset import Dataset
-from benchmarks.record import record
+from benchmarks.record import RESULTS, record
 from threea.release import Release
 from threea.scoring import learned, optimism, training_rows
-from threea.session import synthesize
+from threea.session import prepare, synthesize
 from threea.table import codec
 
 SHARE, EPSILON, HELD_OUT = 0.03, 1.0, 0.25
 SEEDS = {"adult": 4, "pima": 8, "phishing": 5, "support2": 5, "diabetes130": 2}
-COST_SEEDS, SHARES = {"adult": 5, "credit": 3, "pima": 15}, (0.0, 0.03, 0.1)
+COST_SEEDS, SHARES = {"adult": 4, "pima": 12, "credit": 2}, (0.0, SHARE)
+CELLS = RESULTS / "score.cells.jsonl"
+"""Every run as it was made: a broken-off benchmark goes on where it was."""
+
+
+def kept(key: str, run: Callable[[], Any]) -> Any:
+    """Return a run's result, from the file of those that were made or made now."""
+    known = dict(map(json.loads, CELLS.read_text().splitlines())) if CELLS.exists() else {}
+    if key not in known:
+        known[key] = run()
+        with CELLS.open("a") as file:
+            file.write(json.dumps([key, known[key]]) + "\n")
+    return known[key]
 
 
 def released(dataset: Dataset, train: pa.Table, seed: int, share: float) -> Release:
@@ -46,31 +61,31 @@ def truth(release: Release, test: pa.Table) -> tuple[dict[str, float], float]:
     return figures, statistics.stdev(drawn)
 
 
+def compared_once(dataset: Dataset, seed: int) -> dict[str, Any]:
+    """Compare the score of one release with the truth."""
+    train, test = dataset.split(seed, HELD_OUT)
+    release = released(dataset, train, seed, SHARE)
+    figures, error = truth(release, test)
+    assert release.score is not None
+    main = release.score.figures[0]
+    known = main.value is not None and main.margin is not None
+    apart = main.value - figures[main.name] if known else None
+    return {
+        "figure": main.name,
+        "expected": main.value,
+        "margin": main.margin,
+        "optimism_taken_off": main.optimism,
+        "held_out": figures[main.name],
+        "held_out_stderr": error,
+        "covered": abs(apart) <= main.margin if known else None,
+        "covered_with_held_out_error": abs(apart) <= math.hypot(main.margin, 1.96 * error) if known else None,
+    }
+
+
 def compared(name: str) -> dict[str, Any]:
     """Compare the score with the truth, once for each seed."""
     dataset = datasets.load(name, DATA.parent)
-    runs = []
-    for seed in range(SEEDS[name]):
-        train, test = dataset.split(seed, HELD_OUT)
-        release = released(dataset, train, seed, SHARE)
-        figures, error = truth(release, test)
-        assert release.score is not None
-        main = release.score.figures[0]
-        known = main.value is not None and main.margin is not None
-        apart = main.value - figures[main.name] if known else None
-        runs.append(
-            {
-                "figure": main.name,
-                "expected": main.value,
-                "margin": main.margin,
-                "optimism_taken_off": main.optimism,
-                "held_out": figures[main.name],
-                "held_out_stderr": error,
-                "covered": abs(apart) <= main.margin if known else None,
-                "covered_with_held_out_error": abs(apart) <= math.hypot(main.margin, 1.96 * error) if known else None,
-            }
-        )
-        print(name, seed, runs[-1], flush=True)
+    runs = [kept(f"{name} score {seed}", partial(compared_once, dataset, seed)) for seed in range(SEEDS[name])]
     told = [run for run in runs if run["expected"] is not None]
     return {
         "training_rows": dataset.training_rows,
@@ -86,13 +101,13 @@ def compared(name: str) -> dict[str, Any]:
 def cost(name: str) -> dict[str, Any]:
     """Return the AUC of models trained on releases that spent a share on their score."""
     dataset = datasets.load(name, DATA.parent)
-    found: dict[str, list[float]] = {str(share): [] for share in SHARES}
-    for seed in range(COST_SEEDS[name]):
-        train, test = dataset.split(seed, HELD_OUT)
-        for share in SHARES:
-            # What the score itself says does not matter here: it is left out, and its share spent on nothing.
-            found[str(share)].append(truth_without_score(dataset, train, test, seed, share))
-        print(name, seed, {share: values[-1] for share, values in found.items()}, flush=True)
+    found: dict[str, list[float]] = {
+        str(share): [
+            kept(f"{name} cost {share} {seed}", partial(truth_without_score, dataset, seed, share))
+            for seed in range(COST_SEEDS[name])
+        ]
+        for share in SHARES
+    }
     return {
         share: {
             "mean_auc": statistics.mean(values),
@@ -106,10 +121,12 @@ def cost(name: str) -> dict[str, Any]:
     }
 
 
-def truth_without_score(dataset: Dataset, train: pa.Table, test: pa.Table, seed: int, share: float) -> float:
-    """Return the held-out AUC of a model trained on a release whose recipe had the rest of the budget."""
-    from threea.session import prepare
+def truth_without_score(dataset: Dataset, seed: int, share: float) -> float:
+    """Return the held-out AUC of a model trained on a release whose recipe had the rest of the budget.
 
+    What the score itself says does not matter here: the question is not asked.
+    """
+    train, test = dataset.split(seed, HELD_OUT)
     known = {"target": dataset.target} if dataset.schema is None else {"schema": dataset.schema}
     prepared = prepare(train, epsilon=EPSILON, delta=1 / train.num_rows, seed=seed, score=share, **known)
     release = prepared.recipe.run(prepared.table, seed=seed, plan=prepared.plan)

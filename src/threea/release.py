@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 _SHOWN = 12
 """Names of columns on a card."""
 
+
 @dataclass(frozen=True, kw_only=True)
 class Release:
     """A model, and the promise under which it was made. Synthetic rows are drawn from it chunk by chunk."""

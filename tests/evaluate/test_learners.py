@@ -51,6 +51,7 @@ def test_two_class_figures_agree_with_scikit_learn(seed: int, rows: int, ties: b
     assert found["accuracy"] == pytest.approx(reference.accuracy_score(truth, guess), abs=1e-12)
     assert found["f1"] == pytest.approx(reference.f1_score(truth, guess, zero_division=0.0), abs=1e-12)
     assert found["brier"] == pytest.approx(reference.brier_score_loss(truth, told), abs=1e-12)
+    assert found["log_loss"] == pytest.approx(reference.log_loss(truth, np.clip(told, 1e-6, 1 - 1e-6)), abs=1e-5)
 
 
 @settings(max_examples=40, deadline=None)

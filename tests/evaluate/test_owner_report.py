@@ -29,6 +29,7 @@ pytestmark = pytest.mark.usefixtures("quick_learners")
 VOID = {"meta", "br"}
 BLOCKS = (
     "notice",
+    "verdict",
     "warnings",
     "useful",
     "alike",
@@ -37,7 +38,9 @@ BLOCKS = (
     "reverse",
     "calibration",
     "importance",
+    "values",
     "columns",
+    "overlays",
     "correlation",
     "rare",
     "detector",

@@ -58,7 +58,10 @@ def test_the_shape_is_plain_and_as_documented(copied: dict[str, Any]) -> None:
     assert copied["interval"] == {**copied["interval"], "resamples": 200, "level": 0.95}
     assert list(copied["learners"]) == list(LEARNERS)
     for learner, scores in copied["learners"].items():
-        assert set(scores) == {"settings", "fitted_rows", "test_rows", *SCENARIOS}
+        assert set(scores) == {"settings", "fitted_rows", "test_rows", "calibration", *SCENARIOS}
+        for curve in scores["calibration"].values():
+            assert sum(point["share"] for point in curve) == pytest.approx(1.0)
+            assert [point["predicted"] for point in curve] == sorted(point["predicted"] for point in curve)
         assert scores["settings"] == SETTINGS[learner]
         assert scores["test_rows"] == {"real": 600, "synthetic": 600, "independent": 600, "reverse": 1000}
         for scenario in SCENARIOS:
