@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,6 +78,23 @@ class Feature:
         """Merge cells into at most `most`, about equally heavy and of at least this weight."""
         mass = weight @ self.given
         return replace(self, merged=Merged(cells=self.cells, groups=grouped(self.cells, mass, most, least)))
+
+    def told_by(self, margins: Sequence[tuple[Floats, float]]) -> Feature:
+        """Put counts of its merged cells in other tables together with its own, each by its precision.
+
+        Args:
+            margins: Noisy counts per class and merged cell, and the variance of the noise on them.
+        """
+        groups = np.asarray(self.merged.groups)
+        own = np.array([np.bincount(groups, weights=row, minlength=self.merged.size) for row in self.counts])
+        precision = 1 / np.maximum(np.bincount(groups) * self.stddev**2, 1e-9)
+        total = own * precision
+        for counts, variance in margins:
+            total, precision = total + counts / max(variance, 1e-9), precision + 1 / max(variance, 1e-9)
+        known = np.array([proportions(row) for row in np.where(self.coarse > 0, total / precision, 0.0)])
+        moved = np.divide(known, self.coarse, out=np.zeros_like(known), where=self.coarse > 0)
+        given = self.given * moved[:, groups]
+        return replace(self, given=np.array([proportions(row) for row in given]))
 
     @property
     def coarse(self) -> Floats:

@@ -7,6 +7,7 @@ Reference:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -116,14 +117,27 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     given = (model.label,) if model.label else ()
     asked = Stack(tuple(Marginal((*given, features[i].merged, features[j].merged)) for i, j in chosen))
     answer = table.measure(asked, plan[PAIRS])
+    counted = [part.value.reshape(len(weight), *part.value.shape[-2:]) for part in answer.parts]
+    features = _consistent(features, chosen, counted, answer.stddev)
+    model = replace(model, features=features)
     edges = []
-    for (i, j), part in zip(chosen, answer.parts, strict=True):
+    for (i, j), counts, part in zip(chosen, counted, answer.parts, strict=True):
         left, right = features[i].coarse, features[j].coarse
-        counts = part.value.reshape(len(model.sizes), left.shape[1], right.shape[1])
         alone = model.sizes[:, None, None] * left[:, :, None] * right[:, None, :]
-        joint = np.array([fitted(*counted, part.stddev) for counted in zip(counts, left, right, strict=True)])
+        joint = np.array([fitted(*given, part.stddev) for given in zip(counts, left, right, strict=True)])
         edges.append(Edge(i, j, joint, float(np.abs(joint * model.sizes[:, None, None] - alone).sum())))
     return replace(model, edges=tuple(edges), noise={**model.noise, PAIRS: answer.stddev})
+
+
+def _consistent(
+    features: tuple[Feature, ...], chosen: Sequence[tuple[int, int]], counted: Sequence[Floats], stddev: float
+) -> tuple[Feature, ...]:
+    """Return features as their own counts and those of the pairs that hold them tell: weighted least squares."""
+    margins: list[list[tuple[Floats, float]]] = [[] for _ in features]
+    for (i, j), counts in zip(chosen, counted, strict=True):
+        margins[i].append((counts.sum(axis=2), counts.shape[2] * stddev**2))
+        margins[j].append((counts.sum(axis=1), counts.shape[1] * stddev**2))
+    return tuple(feature.told_by(tables) for feature, tables in zip(features, margins, strict=True))
 
 
 def _looked_at_again(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:

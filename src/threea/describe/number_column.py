@@ -7,8 +7,9 @@ as a code 999, and where to cut bins.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,7 +46,7 @@ _SPIKE, _SPIKE_SHARE, _MOST_SPIKES = 5.0, 0.02, 20
 _BY_CHANCE = 1e-3
 """Such values tell a step if all would be multiples of it by chance this seldom, and nearly no other number is none."""
 _ROUND = 0.5
-"""And if so many of its rows have as few digits as it has."""
+"""And if so many rows as this share of its own have just as many digits."""
 
 
 def magnitudes(column: Column) -> Bins:
@@ -126,12 +127,11 @@ class FirstLook:
         coarsest = max(steps, default=0.0)
         return 0.0 if self.column.whole and coarsest <= 1 else coarsest
 
-    def rounder(self, value: float) -> float:
-        """Return how many rows hold numbers with no more digits than a value has."""
+    def as_round(self, value: float) -> float:
+        """Return how many rows hold numbers with just as many digits as a value has."""
         if self.digits is None:
-            return math.inf
-        cell = int(Digits(column=self.column.name).index(np.array([value]))[0])
-        return float(self.digits[: cell + 1].sum())
+            return 0.0
+        return float(self.digits[int(Digits(column=self.column.name).index(np.array([value]))[0])])
 
     @property
     def cells_within(self) -> Bins:
@@ -252,8 +252,11 @@ def _spikes(look: FirstLook, cells: Bins, counts: Floats, stddev: float) -> dict
     often = max(_SPIKE * stddev, _SPIKE_SHARE * look.rows)
     heavy = np.flatnonzero(counts - np.maximum(around, 0.0) > often)
     heavy = heavy[np.argsort(-counts[heavy], kind="stable")][:_MOST_SPIKES]
-    values = {roundest(edges[cell], edges[cell + 1]): int(cell) for cell in heavy}
-    return {value: cell for value, cell in values.items() if look.rounder(value) >= _ROUND * counts[cell]}
+    found: dict[float, int] = {}
+    for cell in heavy:
+        likely = (v for v in by_roundness(edges[cell], edges[cell + 1]) if look.as_round(v) >= _ROUND * counts[cell])
+        found |= {value: int(cell) for value in itertools.islice(likely, 1)}
+    return found
 
 
 def _grid(look: FirstLook, cells: Bins, counts: Floats, stddev: float, spikes: Sequence[float]) -> float:
@@ -268,19 +271,21 @@ def _grid(look: FirstLook, cells: Bins, counts: Floats, stddev: float, spikes: S
     return fitting[0] if chance < _BY_CHANCE and few else 0.0
 
 
-def roundest(low: float, high: float) -> float:
-    """Return the number with the fewest digits from low up to, not including, high.
+def by_roundness(low: float, high: float) -> Iterator[float]:
+    """Yield numbers from low up to, not including, high: those with the fewest digits first, one of each kind.
 
     Example:
-        >>> roundest(-99.3, -98.8), roundest(0.3, 0.5), roundest(1990, 1991)
-        (-99.0, 0.3, 1990.0)
+        >>> list(by_roundness(-100.2, -98.9))[:3], next(by_roundness(1990, 1991))
+        ([-100.0, -99.0, -100.2], 1990.0)
     """
-    for step in (10.0**power for power in range(18, -13, -1)):
-        place = math.ceil(low / step - 1e-9)
-        value = float(multiple(np.array(float(place)), step if step >= 1 else float(f"{step:.0e}")))
-        if low <= value < high:
-            return value
-    return low
+    seen = set()
+    for step in Digits.STEPS:
+        value = float(multiple(np.asarray(steps_below(np.float64(low), step)), step))
+        # The next one, where the first of this kind is one of a rounder kind.
+        value = float(multiple(np.asarray(value / step + 1), step)) if value in seen else value
+        if low <= value < high and value not in seen:
+            seen.add(value)
+            yield value
 
 
 def _only_together(look: FirstLook, cells: Bins, counts: Floats, stddev: float) -> Truth:
