@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,12 @@ CELLS = RESULTS / "score.cells.jsonl"
 """Every run as it was made: a broken-off benchmark goes on where it was."""
 
 
-def kept(key: str, run: Callable[[], Any]) -> Any:
+def kept(key: str, run: Callable[[], Any], cells: Path = CELLS) -> Any:
     """Return a run's result, from the file of those that were made or made now."""
-    known = dict(map(json.loads, CELLS.read_text().splitlines())) if CELLS.exists() else {}
+    known = dict(map(json.loads, cells.read_text().splitlines())) if cells.exists() else {}
     if key not in known:
         known[key] = run()
-        with CELLS.open("a") as file:
+        with cells.open("a") as file:
             file.write(json.dumps([key, known[key]]) + "\n")
     return known[key]
 

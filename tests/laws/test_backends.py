@@ -32,6 +32,7 @@ from threea.anonymize.gradient import Gradient
 from threea.anonymize.open_table import _fingerprint, open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
+from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.backends import base, open_backend
 from threea.backends.memory import MemoryBackend
@@ -164,6 +165,12 @@ def moments(by: Any) -> ClusterMoments:
     return ClusterMoments(radius=1.5, weights=(1.0, 1.0, 0.5), **parts)
 
 
+def score_histogram(outputs: int, cuts: tuple[int, ...] = ()) -> ScoreHistogram:
+    rng = np.random.default_rng(6)
+    reachable = rng.integers(0, 1 << 31, (12, sum(cells.size for cells in CELLS)))
+    return ScoreHistogram(DIED, Trees(CELLS, reachable, rng.integers(-900, 900, (12, 31)), outputs), cuts)
+
+
 LEAVES: dict[str, list[Query]] = {
     "Count": [Count()],
     "Marginal": [
@@ -182,6 +189,7 @@ LEAVES: dict[str, list[Query]] = {
     "ClusterSums": [clusters(None), clusters(DIED)],
     "ClusterMoments": [moments(None), moments(DIED)],
     "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],
+    "ScoreHistogram": [score_histogram(1, (-2000, 0, 500)), score_histogram(3)],
     "Lengths": [Lengths(frame=FRAME, edges=(0.5, 1.0, 2.0, 4.0))],
     "Vectors": [Vectors(frame=FRAME, radius=2.0, moment=moment, by=by) for moment in Moment for by in (None, DIED)],
 }
