@@ -104,7 +104,8 @@ def described(column: Column, real: Floats, synthetic: Floats) -> dict[str, Any]
     spikes = [dict(zip(("value", "real", "synthetic"), spike, strict=True)) for spike in common_values(real, synthetic)]
     known, drawn = real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]
     different = np.unique(known)
-    step = grain(real)
+    # Steps of dates are those of a calendar, which is not looked into here.
+    step = None if column.kind.temporal else grain(real)
     result: dict[str, Any] = {
         "spikes": spikes,
         "grain": None if step is None else {"step": step, "kept": kept(synthetic, step)},
