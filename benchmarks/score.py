@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,17 @@ from threea.table import codec
 
 SHARE, EPSILON, HELD_OUT = 0.03, 1.0, 0.25
 SEEDS = {"adult": 4, "pima": 8, "phishing": 5, "support2": 5, "diabetes130": 2}
-COST_SEEDS, SHARES = {"adult": 4, "pima": 12, "credit": 2}, (0.0, SHARE)
+COST_SEEDS, SHARES = {"adult": 4, "pima": 12, "credit": 2}, {"without": 0.0, "with": SHARE}
 CELLS = RESULTS / "score.cells.jsonl"
 """Every run as it was made: a broken-off benchmark goes on where it was."""
 
 
-def kept(key: str, run: Callable[[], Any]) -> Any:
+def kept(key: str, run: Callable[[], Any], cells: Path = CELLS) -> Any:
     """Return a run's result, from the file of those that were made or made now."""
-    known = dict(map(json.loads, CELLS.read_text().splitlines())) if CELLS.exists() else {}
+    known = dict(map(json.loads, cells.read_text().splitlines())) if cells.exists() else {}
     if key not in known:
         known[key] = run()
-        with CELLS.open("a") as file:
+        with cells.open("a") as file:
             file.write(json.dumps([key, known[key]]) + "\n")
     return known[key]
 
@@ -102,18 +103,18 @@ def cost(name: str) -> dict[str, Any]:
     """Return the AUC of models trained on releases that spent a share on their score."""
     dataset = datasets.load(name, DATA.parent)
     found: dict[str, list[float]] = {
-        str(share): [
+        name_of: [
             kept(f"{name} cost {share} {seed}", partial(truth_without_score, dataset, seed, share))
             for seed in range(COST_SEEDS[name])
         ]
-        for share in SHARES
+        for name_of, share in SHARES.items()
     }
     return {
         share: {
             "mean_auc": statistics.mean(values),
             "stdev": statistics.stdev(values),
-            "mean_loss": statistics.mean(a - b for a, b in zip(found["0.0"], values, strict=True)),
-            "loss_stderr": statistics.stdev(a - b for a, b in zip(found["0.0"], values, strict=True))
+            "mean_loss": statistics.mean(a - b for a, b in zip(found["without"], values, strict=True)),
+            "loss_stderr": statistics.stdev(a - b for a, b in zip(found["without"], values, strict=True))
             / math.sqrt(len(values)),
             "by_seed": values,
         }

@@ -109,12 +109,7 @@ class Recipe(ABC):
         return None
 
     def plan(self, table: PrivateTable, score: float = 0.0) -> Plan:
-        """Price everything the release will ask, before it asks anything; raise if it cannot run at all.
-
-        Args:
-            table: The private table.
-            score: The share of its budget that measures what the release is worth (`scoring`).
-        """
+        """Price everything the release will ask, and its score, before it asks anything; raise if it cannot run."""
         return priced(self.chosen(table.schema)[0], table, score)
 
     def run(

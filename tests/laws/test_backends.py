@@ -34,6 +34,7 @@ from threea.anonymize.open_table import _fingerprint, open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
 from threea.anonymize.score_gradient import ScoreGradient
+from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.backends import base, open_backend
@@ -185,6 +186,12 @@ def slots(by: Any) -> SlotSums:
     return SlotSums(inputs=inputs, counts=(3, 2) if by else (4,), radius=2.5, by=by)
 
 
+def score_histogram(outputs: int, cuts: tuple[int, ...] = ()) -> ScoreHistogram:
+    rng = np.random.default_rng(6)
+    reachable = rng.integers(0, 1 << 31, (12, sum(cells.size for cells in CELLS)))
+    return ScoreHistogram(DIED, Trees(CELLS, reachable, rng.integers(-900, 900, (12, 31)), outputs), cuts)
+
+
 LEAVES: dict[str, list[Query]] = {
     "Count": [Count()],
     "Marginal": [
@@ -206,6 +213,7 @@ LEAVES: dict[str, list[Query]] = {
     "SlotSums": [slots(None), slots(DIED)],
     "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],
     "ScoreGradient": [score_gradient(WARD), score_gradient(SCHEMA["lactate"].cells(4))],
+    "ScoreHistogram": [score_histogram(1, (-2000, 0, 500)), score_histogram(3)],
     "Lengths": [Lengths(frame=FRAME, edges=(0.5, 1.0, 2.0, 4.0))],
     "Vectors": [Vectors(frame=FRAME, radius=2.0, moment=moment, by=by) for moment in Moment for by in (None, DIED)],
 }

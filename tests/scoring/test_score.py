@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -172,6 +173,6 @@ def test_what_cannot_be_scored_is_refused_before_anything_is_spent(options, mess
 
 
 def test_without_lightgbm_it_says_which_extra_is_missing(monkeypatch):
-    monkeypatch.setattr("threea.scoring.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(MissingExtra, match="evaluate"):
         prepare(hospital.stays(200), schema=SCHEMA, epsilon=1.0, recipe="independent", score=0.1)

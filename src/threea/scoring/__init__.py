@@ -6,7 +6,6 @@ histogram, to which each row adds 1 in a single place; it is planned, priced and
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +17,13 @@ from threea.anonymize.plan import Plan
 from threea.anonymize.score_histogram import ScoreHistogram
 from threea.certificate import Guarantee
 from threea.describe import discover
-from threea.errors import MissingExtra, SettingError
+from threea.errors import SettingError
 from threea.framework import Recipe
 from threea.pricing import SCORE
 from threea.release import Release
 from threea.score import Expected, Score
 from threea.scoring import estimate
-from threea.scoring.learner import Learned, learned
+from threea.scoring.learner import Learned, learned, lightgbm
 from threea.scoring.optimism import exact, gains
 from threea.table.cells import AnyCells, Bins
 from threea.table.schema import OTHER, Chunk, Schema
@@ -55,8 +54,8 @@ def check(share: float, recipe: Recipe, schema: Schema) -> None:
         raise SettingError(f"score ({share:g}) needs a proven recipe, and {recipe.name} so set spends all by its own")
     if schema.target is None or not schema.features:
         raise SettingError(f"score ({share:g}) needs a target and a feature to predict it by; name a --target")
-    if importlib.util.find_spec("lightgbm") is None:
-        raise MissingExtra("lightgbm", "evaluate")
+    # Loaded and not only looked for: what it needs of the system may be missing, and later is too late.
+    lightgbm()
 
 
 def scored(release: Release, recipe: Recipe, table: PrivateTable, plan: Plan) -> Release:

@@ -92,21 +92,29 @@ def features_of(chunk: Chunk, schema: Schema) -> Floats:
     return np.column_stack([np.asarray(column, np.float64) for column in columns])
 
 
+def lightgbm() -> Any:
+    """Return LightGBM.
+
+    Raises:
+        MissingExtra: It is not installed, or a library that it needs is not.
+    """
+    try:
+        return importlib.import_module("lightgbm")
+    except (ImportError, OSError):
+        raise MissingExtra("lightgbm", "evaluate") from None
+
+
 def _trained(
     features: Floats, target: Floats, weights: Floats | None, settings: dict[str, Any], columns: tuple[Column, ...]
 ) -> Any:
-    try:
-        lightgbm = importlib.import_module("lightgbm")
-    except ImportError:
-        raise MissingExtra("lightgbm", "evaluate") from None
     fixed = {"seed": 0, "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1}
     parameters = {**SETTINGS, **settings, **fixed}
     names = [f"f{index}" for index in range(len(columns))]  # it takes no commas, brackets or quotes in names
     listed = [name for name, column in zip(names, columns, strict=True) if column.kind.listed]
-    rows = lightgbm.Dataset(
+    rows = lightgbm().Dataset(
         features, target, weight=weights, feature_name=names, categorical_feature=listed, params=parameters
     )
-    return lightgbm.train(parameters, rows)
+    return lightgbm().train(parameters, rows)
 
 
 def _as_trees(model: Any, columns: tuple[Column, ...], outputs: int, classes: tuple[int, ...]) -> Learned:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from threea.report.words import number, percent
 from threea.table import codec
 from threea.table.cells import Bins, Cells
-from threea.table.schema import Chunk, Column, Schema
+from threea.table.schema import Chunk, Column, Kind, Schema
 
 Floats = NDArray[np.float64]
 
@@ -104,7 +104,8 @@ def described(column: Column, real: Floats, synthetic: Floats) -> dict[str, Any]
     spikes = [dict(zip(("value", "real", "synthetic"), spike, strict=True)) for spike in common_values(real, synthetic)]
     known, drawn = real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]
     different = np.unique(known)
-    step = grain(real)
+    # Steps of dates are those of a calendar, which is not looked into here.
+    step = None if column.kind.temporal else grain(real)
     result: dict[str, Any] = {
         "spikes": spikes,
         "grain": None if step is None else {"step": step, "kept": kept(synthetic, step)},
@@ -161,6 +162,10 @@ def picture(column: Column, real: NDArray[Any], synthetic: NDArray[Any]) -> list
     far = [value for value, *_ in common_values(real, synthetic)]
     low, high = _middle(pooled, far)
     edges = np.linspace(low, high, PICTURE_BINS + 1)
+    if column.kind is Kind.INTEGER:
+        # As many whole numbers in each range, or some would look twice as common.
+        step = max(math.ceil((high - low + 1) / PICTURE_BINS), 1)
+        edges = np.arange(math.floor(low), math.floor(high) + step + 1, step, dtype=np.float64)
     single = [value for value in far if not low <= value <= high]
     # Numbers of ranges, those beyond the ends in the last ones; -1 for what has a bar of its own.
     left, right = (
