@@ -36,8 +36,8 @@ _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
 _DAMPING, _LEAST_DAMPING = 2.0, 5.0
 """How much the start is drawn to 0: in standard deviations of the noise, and at least."""
 _OFF, _LOGIT_OFF = 0.18, 0.85
-"""About how far a weight is taken to be off at the start, at least; and a row's logit, which adds up over features: each
-weight of few features may be off by more. Chosen on Pima, where with less a noisy start was trusted too much."""
+"""About how far a weight is taken to be off at the start, at least; and a row's logit, which adds up over features, so
+each weight of few features may be off by more. Chosen on Pima, where with less a noisy start was trusted too much."""
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
 
