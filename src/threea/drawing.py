@@ -24,6 +24,16 @@ MOST = 5.0
 """Balanced classes: none is drawn more than this many times as often as the rarest. Chosen."""
 
 
+def least_rows(columns: int) -> int:
+    """Return how many rows are drawn at least of a table with so many columns, unless another number is asked for.
+
+    Example:
+        >>> least_rows(10), least_rows(785)
+        (20000, 6369)
+    """
+    return max(min(LEAST_ROWS, LEAST_VALUES // max(columns, 1)), 1)
+
+
 def default_rows(summary: ModelSummary, columns: int, same: bool = False) -> int:
     """Return how many rows to draw if nobody said.
 
@@ -44,7 +54,7 @@ def default_rows(summary: ModelSummary, columns: int, same: bool = False) -> int
     """
     if summary.points is not None:
         return len(next(iter(summary.points.values())))
-    least = max(min(LEAST_ROWS, LEAST_VALUES // max(columns, 1)), 1)
+    least = least_rows(columns)
     count = summary.private_rows
     if count is None or count < STANDS_OUT * summary.private_rows_stddev:
         return least

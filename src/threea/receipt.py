@@ -10,7 +10,7 @@ from threea.anonymize.plan import Plan
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.cost import Cost
-from threea.drawing import LEAST_ROWS, MOST, SAME
+from threea.drawing import MOST, SAME, least_rows
 from threea.framework import Recipe
 from threea.report import words
 from threea.table.schema import Kind, Origin, Schema
@@ -88,8 +88,8 @@ def _sentences(recipe: Recipe, table: PrivateTable, rows: int | str | None, bala
         yield "Under replace, the number of rows is taken as public."
     if rows is None and not recipe.fixed:
         yield (
-            f"Synthetic rows: the noisy count of private rows, and at least {LEAST_ROWS:,} (free, and learners gain);"
-            " for another number, --rows N or --rows same."
+            f"Synthetic rows: the noisy count of private rows, and at least {least_rows(len(table.layout)):,}"
+            " (free, and learners gain); for another number, --rows N or --rows same."
         )
     if rows == SAME:
         yield "Synthetic rows: as many as the noisy count of private rows that count."

@@ -36,8 +36,8 @@ _RANGES, _MOST_CELLS, _LEAST = 32, 16, 0.01
 _MANY, _MOST_WIDTH = 48, 384
 """Features from which on only informative ones are looked at. Cells of all features, unless the tree has more: a matrix
 of twice as many is inverted for every gradient."""
-_ROWS = 8_000
-"""Rows drawn from the tree to start from."""
+_FEWEST_ROWS, _MOST_ROWS = 2_000, 8_000
+"""Rows drawn from the tree to start from: twice as many as private ones, within these."""
 _DAMPING, _LEAST_DAMPING = 2.0, 5.0
 """How much the start is drawn to 0: in standard deviations of the noise, and at least."""
 _TURNS = 3
@@ -164,7 +164,8 @@ class _Drawn:
 
     @classmethod
     def of(cls, tree: TreeModel, learned: tuple[int, ...], classes: Whole, scores: Floats) -> _Drawn:
-        group, codes = tree.draw(_ROWS, np.random.default_rng(0))
+        count = int(np.clip(2 * tree.rows, _FEWEST_ROWS, _MOST_ROWS))
+        group, codes = tree.draw(count, np.random.default_rng(0))
         known = np.isin(group, classes)
         pairs = ((tree.features[index].merged, codes[index][known]) for index in learned)
         cells = np.hstack([np.eye(merged.size, dtype=np.float32)[merged.merge(code)] for merged, code in pairs])

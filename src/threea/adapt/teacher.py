@@ -35,8 +35,9 @@ _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
 """Rows drawn from the tree to start from, and cells of their matrix, at most: seconds, and 64 MB."""
 _DAMPING, _LEAST_DAMPING = 2.0, 5.0
 """How much the start is drawn to 0: in standard deviations of the noise, and at least."""
-_OFF = 0.18
-"""About how far a weight is taken to be off at the start."""
+_OFF, _LOGIT_OFF = 0.18, 0.85
+"""About how far a weight is taken to be off at the start, at least; and a row's logit, which adds up over features, so
+each weight of few features may be off by more. Chosen on Pima, where with less a noisy start was trusted too much."""
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
 
@@ -92,13 +93,14 @@ class Teacher:
         stddev = table.stddev(query, plan[STEP])
         start = weights = rows.trained(max(_DAMPING * max(stddev, model.stddev), _LEAST_DAMPING))
         hessian = rows.hessian(start, self.clip)
+        off = max(_OFF, _LOGIT_OFF / math.sqrt(len(cells)))
         optima = []
         for _ in range(self.steps_taken):
             answer = table.measure(replace(query, weights=all_classes(weights)), plan[STEP])
             # Wherever a gradient was taken, it points to the same optimum: all are averaged, seen from the start.
             optima.append(np.array([h @ w for h, w in zip(hessian, weights - start, strict=True)]) - answer.value)
             left = stddev / math.sqrt(len(optima))
-            damped = [cho_factor(h + _damping(h, left) * np.eye(width)) for h in hessian]
+            damped = [cho_factor(h + _damping(h, left / off) * np.eye(width)) for h in hessian]
             weights = start + np.array([cho_solve(*pair) for pair in zip(damped, np.mean(optima, axis=0), strict=True)])
         calibrated, stretch = rows.calibrated(weights, cells[0].size)
         # It learned of rare classes more often than they occur: back to the private ratio.
@@ -110,15 +112,14 @@ class Teacher:
         return Taught(model, classes, learned, calibrated, self.alpha, all_classes(stretch * errors), noise)
 
 
-def _damping(hessian: Floats, stddev: float) -> float:
+def _damping(hessian: Floats, noise: float) -> float:
     """Return what to damp a step by.
 
-    Against noise of deviation `stddev`, and weights that are off by `_OFF`, the best step where the Hessian
-    is `h` is ``h / (h² + (stddev / _OFF)²)`` times the gradient. A damped one is ``1 / (h + damping)``: the same at a
-    usual `h`.
+    Against noise of so many times what weights are off by, the best step where the Hessian is `h` is
+    ``h / (h² + noise²)`` times the gradient. A damped one is ``1 / (h + damping)``: the same at a usual `h`.
     """
     usual = float(np.trace(hessian)) / len(hessian)
-    return float((stddev / _OFF) ** 2 / max(usual, 1e-9)) + 1e-6
+    return float(noise**2 / max(usual, 1e-9)) + 1e-6
 
 
 def _informative(model: TreeModel) -> tuple[int, ...]:
