@@ -335,7 +335,7 @@ class TestGolden:
 
     def test_there_is_one_of_each_kind_of_model_and_version(self):
         kinds = {"taught", "tree", "histograms", "gaussians", "gaussian_clusters", "graphical", "mixture", "network"}
-        kinds |= {"points", "published"}
+        kinds |= {"points", "published", "generator"}
         assert {file.stem for file in FILES} == {f"{kind}-{version}" for kind in kinds for version in (1,)}
         assert VERSION == 1, "a new version needs golden files: tests/golden/make.py"
         models = {type(load_release(file).model).__name__ for file in FILES}

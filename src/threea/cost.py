@@ -31,7 +31,7 @@ _MODEL_SIZE, _MODEL_SECONDS, _MODEL_COPIES = 8.0, 10.0, 8
 """Of `aim`: its tables in MB by default, what a MB more takes at most, and how often they are held at once."""
 _COMPILING, _MULTIPLICATION, _ROW_BYTE, _NETWORK_BYTES = 10.0, 4.5e-11, 1e-06, 5e08
 """Of networks: seconds before the first step, for a multiplication and for a byte of the table; and memory:
-benchmarks/results/network_times.json."""
+measured as benchmarks/network_times.py does."""
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
 _NUMERIC_CLASSES = 12
 _NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
