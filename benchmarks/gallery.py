@@ -1,7 +1,7 @@
 """Pictures of what recipes make: MNIST digits at epsilon 1 and 10, and two-dimensional toy tables.
 
 Each picture is a file of docs/images, and docs/gallery.md shows those that there are. Name recipes in THREEA_RECIPES to
-draw only these.
+draw only these, and say THREEA_PICTURES=toys to leave out the digits.
 """
 
 import os
@@ -43,6 +43,8 @@ def main() -> None:
         for epsilon in EPSILONS:
             if text.partition(":")[0] in TOYS_BY:
                 png(f"toys-{plain(text)}-{epsilon:g}", np.hstack([framed(made_toy(t, text, epsilon)) for t in TOYS]))
+    if os.environ.get("THREEA_PICTURES") == "toys":
+        return
     digits = datasets.load("mnist", DATA)
     train = digits.split(0)[0].slice(0, ROWS)
     png("digits-private", sheet(digits, train))

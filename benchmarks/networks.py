@@ -32,17 +32,26 @@ SETTINGS = {"delta": "1 / rows", "rows drawn": ROWS, "learner": "lightgbm", "sch
 
 
 def main() -> None:
-    """Make releases, and score what learns from them on held-out rows."""
-    path = RESULTS / "networks.json"
-    results: dict[str, Any] = json.loads(path.read_text())["results"] if path.exists() else {}
+    """Make releases, and score what learns from them on held-out rows; THREEA_RUNS names tables and recipes."""
+    wanted = os.environ.get("THREEA_RUNS")
     for name, text, epsilons, seeds in RUNS:
         for epsilon in epsilons:
+            key = f"{name}-{text.replace(':form=', '-')}-{epsilon:g}"
             for seed in range(seeds):
-                key = f"{name}-{text.replace(':form=', '-')}-{epsilon:g}"
-                held = results.setdefault(key, {"by_seed": [], "cpu_seconds": [], "date": ""})
-                if len(held["by_seed"]) <= seed:
-                    results[key] = added(held, *score(name, text, epsilon, seed))
-                    record("networks", SETTINGS, results)
+                if (wanted is None or key in wanted.split(",")) and len(held(key)["by_seed"]) <= seed:
+                    found = score(name, text, epsilon, seed)
+                    record("networks", SETTINGS, results() | {key: added(held(key), *found)})
+
+
+def results() -> dict[str, Any]:
+    """Return what was measured so far."""
+    path = RESULTS / "networks.json"
+    return dict(json.loads(path.read_text())["results"]) if path.exists() else {}
+
+
+def held(key: str) -> dict[str, Any]:
+    """Return what was measured so far of one recipe."""
+    return dict(results().get(key, {"by_seed": [], "cpu_seconds": []}))
 
 
 def score(name: str, text: str, epsilon: float, seed: int) -> tuple[str, float, float]:

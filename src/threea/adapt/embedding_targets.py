@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 
 _ALONG = 8
 """Frequencies along a number's own coordinate that its histogram tells. Chosen."""
+_WEIGHT = 0.2
+"""Of each of these frequencies, over the number of columns; all random ones together have 1. Chosen."""
 _SLOW = 100
 """DCT coefficients that an image's smooth frequencies are made of. Chosen."""
 
@@ -136,7 +138,7 @@ def told_by_histograms(columns: Sequence[VectorColumn], cells: Sequence[Cells], 
             half = np.diff(np.interp(own.edges, column.knots, column.places))[:, None] / 2 * radians[start]
             spread[len(own.special) : len(own.special) + len(half)] = np.sinc(half / np.pi)
         means = np.array([share @ (np.cos(phases) * spread), share @ (np.sin(phases) * spread)])
-        waves.append(Waves(radians, means, np.full(radians.shape[1], 1 / len(columns))))
+        waves.append(Waves(radians, means, np.full(radians.shape[1], _WEIGHT / len(columns))))
         start += column.size
     return sum(waves[1:], start=waves[0])
 

@@ -46,8 +46,8 @@ _MIXED = 32
 """Generated rows that stand for those of a slot, at most. Chosen."""
 ROWS = _BATCH * _MIXED
 """Generated in a step, at most."""
-_RADIUS = 0.5
-"""Rows are shortened to this share of the longest row there can be. Chosen."""
+_RADIUS, _FEW = 0.5, 8
+"""Rows are shortened to this share of the longest row there can be, unless they have fewer columns. Chosen."""
 _TEMPERATURE = 0.5
 _RATES = (1e-3, 1e-3)
 """Adam's for discriminator and generator."""
@@ -109,32 +109,29 @@ class NoisyInputs(LaplaceGan):
             return GeneratorModel(labels, (), (), _LATENT, noise=noise)
         vectors, rng = RowVectors.of(table.schema.features), np.random.default_rng(_SEED)
         counts = np.maximum(labels.ratio * min(max(labels.rows, 1), _NUMBERS // vectors.width), 1).astype(int)
-        columns = len(vectors.columns) + sum(part.numeric and part.choices > 0 for part in vectors.columns)
-        query = SlotSums(
-            inputs=vectors.columns, counts=tuple(counts.tolist()), radius=_RADIUS * columns, by=labels.label
-        )
+        longest = sum(part.numeric + (part.choices > 0) for part in vectors.columns)
+        radius = longest * (_RADIUS if len(vectors.columns) >= _FEW else 1.0)
+        query = SlotSums(inputs=vectors.columns, counts=tuple(counts.tolist()), radius=radius, by=labels.label)
         answer = table.measure(query, plan[INPUTS])
         slots, stddev = query.read(answer, step_of(query.l1), Norm.L1)
         noise[INPUTS] = stddev
         each = np.maximum(labels.sizes, 1.0) / counts
         state, fixed = self._start(labels, vectors, rng)
-        state, curve = self._train(state, fixed, slots, stddev, counts, each, rng)
+        fixed = (*fixed, np.float32(stddev / math.sqrt(2)), np.float32(radius))
+        state, curve = self._train(state, fixed, slots, counts, each, rng)
         return GeneratorModel(
             labels, vectors.columns, _arrays(state[2]), _LATENT, noise=noise, curves={"discriminator": curve}
         )
 
-    def _train(
-        self, state: Any, fixed: Any, slots: Floats, stddev: float, counts: Any, each: Floats, rng: np.random.Generator
-    ) -> Any:
+    def _train(self, state: Any, fixed: Any, slots: Floats, counts: Any, each: Floats, rng: np.random.Generator) -> Any:
         group = np.repeat(np.arange(len(counts)), counts)
         mixed = min(max(math.ceil(float(each.max())), 1), _MIXED)
         run, key, curve = _ambient_round(mixed), key_of(rng), list[float]()
-        scale = np.float32(stddev / math.sqrt(2))
         for number in range(self.iterations):
             chosen = rng.integers(0, len(slots), _BATCH)
             hot = np.eye(len(counts), dtype=np.float32)[group[chosen]]
             rows = each[group[chosen]].astype(np.float32)
-            state, key, loss = run(state, key, slots[chosen].astype(np.float32), hot, rows, scale, fixed)
+            state, key, loss = run(state, key, slots[chosen].astype(np.float32), hot, rows, fixed)
             curve.append(float(loss))
             _told(number, self.iterations, curve)
         return state, _stretches(curve)
@@ -215,12 +212,11 @@ def _ambient_round(mixed: int) -> Any:
     """Return what trains both networks once: generated rows are shortened, mixed and noised as private ones were."""
     jax, jnp = load("jax"), load("jax.numpy")
 
-    def slots(generator: Any, key: Any, hot: Any, rows: Any, scale: Any, fixed: Any) -> Any:
-        choices, gates, place = fixed
+    def slots(generator: Any, key: Any, hot: Any, rows: Any, fixed: Any) -> Any:
+        choices, gates, place, scale, radius = fixed
         made, often, noise = jax.random.split(key, 3)
         vectors = generated(generator, made, jnp.repeat(hot, mixed, axis=0), choices, gates)
         vectors = jnp.clip(jnp.where(place > 0, (vectors + 1) / 2, vectors), 0.0, 1.0)
-        radius = _RADIUS * (place.sum() + choices.shape[1])
         vectors = vectors * (radius / jnp.maximum(vectors.sum(axis=1), radius))[:, None]
         mean = vectors.reshape(len(hot), mixed, -1).mean(axis=1)
         counts = jax.random.poisson(often, rows).astype(jnp.float32)
@@ -234,13 +230,14 @@ def _ambient_round(mixed: int) -> Any:
         own, made = (judged(discriminator, sums, hot, scale, rows) for sums in (real, fake))
         return (jax.nn.softplus(-own) + jax.nn.softplus(made)).mean()
 
-    def run(state: Any, key: Any, real: Any, hot: Any, rows: Any, scale: Any, fixed: Any) -> Any:
+    def run(state: Any, key: Any, real: Any, hot: Any, rows: Any, fixed: Any) -> Any:
         key, one, two = jax.random.split(key, 3)
-        fake = slots(state[1], one, hot, rows, scale, fixed)
+        scale = fixed[3]
+        fake = slots(state[1], one, hot, rows, fixed)
         value, slope = jax.value_and_grad(loss)(state[0], real, fake, hot, scale, rows)
 
         def fooled(generator: Any, discriminator: Any) -> Any:
-            sums = slots(generator, two, hot, rows, scale, fixed)
+            sums = slots(generator, two, hot, rows, fixed)
             return jax.nn.softplus(-judged(discriminator, sums, hot, scale, rows)).mean()
 
         return _moved(state, slope, fooled), key, value
