@@ -7,6 +7,7 @@ NAMES = (
     "imports",
     "noise",
     "gradients",
+    "dpgan",
     "scale",
     "times",
     "columns",

@@ -12,7 +12,7 @@ from threea.anonymize.noise import MANY, SecureNoise, discrete_gaussian, discret
 from threea.anonymize.rounded_noise import GAUSSIAN, LAPLACE, noisy
 
 VALUES, MANY_VALUES, REPEATS = 20_000, 1_000_000, 5
-SCALES = (1e3, 2.0**22, 1e9, 2.0**33)
+SCALES = {"1e3": 1e3, "2^22": 2.0**22, "1e9": 1e9, "2^33": 2.0**33}
 
 
 def main() -> None:
@@ -20,11 +20,11 @@ def main() -> None:
     few, many = np.zeros(VALUES, np.int64), np.zeros(MANY_VALUES, np.int64)
     results: dict[str, Any] = {}
     for name, before, law in (("gaussian", discrete_gaussian, GAUSSIAN), ("laplace", discrete_laplace, LAPLACE)):
-        for scale in SCALES:
+        for shown, scale in SCALES.items():
             opendp = timed(lambda before=before, scale=scale: before(few, scale), VALUES)
             rounded = timed(lambda law=law, scale=scale: noisy(many, scale, law), MANY_VALUES)
             faster = opendp["microseconds_a_value"] / rounded["microseconds_a_value"]
-            results[f"{name}, scale {scale:.3g}"] = {"opendp": opendp, "rounded": rounded, "faster": round(faster, 1)}
+            results[f"{name}, scale {shown}"] = {"opendp": opendp, "rounded": rounded, "faster": round(faster, 1)}
     results["coin flips"] = timed(lambda: SecureNoise().bernoulli(0.01, MANY_VALUES), MANY_VALUES)
     results["by size"] = [sized(size) for size in (1, 16, 64, MANY, 1024)]
     record("noise", {"values": [VALUES, MANY_VALUES], "repeats": REPEATS, "many": MANY}, results)

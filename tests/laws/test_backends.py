@@ -20,16 +20,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from nasty import QUERIES as NASTY_QUERIES
-from nasty import ROWS
+from nasty import ROWS, critic
 from nasty import SCHEMA as NASTY_SCHEMA
 from nasty import arrow as nasty_table
 
 from threea import anonymize, hospital
-from threea.anonymize.clipping import BITS, SHRINK, Norm, clipped_sum, step_of
+from threea.anonymize.clipping import BITS, SHRINK, Norm, clipped_sum, grid_step, step_of
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.mean_embedding import MeanEmbedding
+from threea.anonymize.network_gradient import NetworkGradient, aligned
 from threea.anonymize.open_table import _fingerprint, open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
@@ -218,8 +219,17 @@ LEAVES: dict[str, list[Query]] = {
     "Vectors": [Vectors(frame=FRAME, radius=2.0, moment=moment, by=by) for moment in Moment for by in (None, DIED)],
 }
 EVERY = [query for kind in LEAVES.values() for query in kind]
+NETWORK_INPUTS = RowVectors.of(SCHEMA.features).columns
+NETWORK = tuple(
+    (np.random.default_rng(0).normal(0, 0.3, shape).astype(np.float32), np.zeros(shape[1], np.float32))
+    for shape in ((aligned(sum(part.size for part in NETWORK_INPUTS) + DIED.size), 2), (2, 1))
+)
 ASKED: dict[str, list[Query]] = {
     **LEAVES,
+    # On a grid of its own, so in no stack.
+    "NetworkGradient": [
+        NetworkGradient(function=critic, layers=NETWORK, inputs=NETWORK_INPUTS, label=DIED, l2=0.7, l1=2.0)
+    ],
     "Stack": [Stack(tuple(query for query in EVERY if math.isfinite(query.l1))), Stack(tuple(EVERY))],
 }
 
@@ -245,7 +255,7 @@ def test_every_kind_of_query_is_asked() -> None:
 
 def integers(backend: Any, query: Query, *, l1: bool) -> Any:
     """Return a backend's exact sum in grid steps."""
-    step = step_of(query.l1 if l1 else query.l2)
+    step = grid_step(query, Norm.L1 if l1 else Norm.L2)
 
     def row_sum(batch: pa.RecordBatch) -> Any:
         return clipped_sum(
@@ -317,7 +327,7 @@ def test_any_rows_cut_anywhere_have_the_same_sum(kind: type, data: st.DataObject
     query = data.draw(NASTY_QUERIES[kind])
     cuts = data.draw(st.lists(st.integers(0, table.num_rows), max_size=4))
     order = data.draw(st.permutations(range(table.num_rows)))
-    step = step_of(query.l2)
+    step = grid_step(query, Norm.L2)
 
     def row_sum(batch: pa.RecordBatch) -> Any:
         return clipped_sum(query, Rows(codec.encode(batch, NASTY_SCHEMA), batch.num_rows), step=step, norm=Norm.L2)

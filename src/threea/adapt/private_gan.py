@@ -196,9 +196,9 @@ def made(generator: Any, key: Any, choices: Any, groups: Any, gates: Any, featur
     relaxed = (outputs + jax.random.gumbel(gumbel, outputs.shape)) / _TEMPERATURE
     chosen = groups < len(groups)
     soft = activated(jnp.where(chosen, relaxed, outputs), choices, jnp)
-    largest = jax.ops.segment_max(soft.T, groups, num_segments=len(groups) + 1)[groups].T
+    largest = jax.ops.segment_max(relaxed.T, groups, num_segments=len(groups) + 1)[groups].T
     # Forward the category itself, backward its relaxed draw.
-    rows = soft + jax.lax.stop_gradient(jnp.where(chosen, (soft >= largest) - soft, 0.0))
+    rows = soft + jax.lax.stop_gradient(jnp.where(chosen, (relaxed >= largest) - soft, 0.0))
     rows = jnp.where(gates > 0, rows * jnp.roll(rows, -1, axis=1), rows)
     return rows * features + classes @ place
 

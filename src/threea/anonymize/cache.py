@@ -83,7 +83,7 @@ class Cache:
 
     def _read(self, names: Sequence[str], read: Callable[[Sequence[str]], Iterator[Rows]]) -> list[Rows] | None:
         """Return a whole pass over some columns; None, also ever after, if they do not fit."""
-        chunks, size = [], _size(self._chunks) + sum(values.nbytes for values in self._columns.values())
+        chunks, size = [], self._used
         for rows in () if self._too_large else read(names):
             chunks.append(rows)
             size += sum(rows.values[name].nbytes for name in names)
@@ -104,7 +104,11 @@ class Cache:
         """Return an empty fill for the room that is left."""
         if keys:
             self._forget()
-        return Fill(keys, self._most - _size(self._chunks))
+        return Fill(keys, self._most - self._used)
+
+    @property
+    def _used(self) -> int:
+        return _size(self._chunks) + sum(values.nbytes for values in self._columns.values())
 
     def learn(self, fill: Fill) -> None:
         """Keep a fill from a whole pass."""
