@@ -6,6 +6,7 @@ import sys
 NAMES = (
     "imports",
     "noise",
+    "gradients",
     "scale",
     "times",
     "columns",
@@ -15,6 +16,9 @@ NAMES = (
     "evaluate",
     "anonymeter",
     "kip",
+    "networks",
+    "network_times",
+    "gallery",
     "published_leaks",
     "mcgen_leaks",
     "network_leaks",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import Any
 from threea.errors import SettingError
 from threea.table.schema import Column, Origin, Schema
 
+Training = Callable[[int], float]
+"""How many multiplications networks take to train, by how many numbers a row is."""
 MOST_SECONDS = 2 * 3600.0
 """A release that would take longer is refused; chosen."""
 _TO_BE_FOUND = 20
@@ -26,6 +28,9 @@ _BINS = {"independent": 32, "gaussians": 16, "mst": 32, "aim": 32}
 _GRAPHS = ("mst", "aim")
 _MODEL_SIZE, _MODEL_SECONDS, _MODEL_COPIES = 8.0, 10.0, 8
 """Of `aim`: its tables in MB by default, what a MB more takes at most, and how often they are held at once."""
+_COMPILING, _MULTIPLICATION, _ROW_BYTE, _NETWORK_BYTES = 10.0, 4.5e-11, 1e-06, 5e08
+"""Of networks: seconds before the first step, for a multiplication and for a byte of the table; and memory:
+benchmarks/results/network_times.json."""
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
 _NUMERIC_CLASSES = 12
 _NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
@@ -118,7 +123,9 @@ class Cost:
             raise SettingError(f"{recipe} would take {takes}, which is more than {most}; {remedy}")
 
 
-def cost_of(recipe: str, schema: Schema, data: Any = None, model_size: float = 0.0) -> Cost | None:
+def cost_of(
+    recipe: str, schema: Schema, data: Any = None, model_size: float = 0.0, training: Training | None = None
+) -> Cost | None:
     """Return what a recipe takes on tables of a schema; nothing if it was never measured.
 
     Args:
@@ -126,7 +133,12 @@ def cost_of(recipe: str, schema: Schema, data: Any = None, model_size: float = 0
         schema: The public description of the tables.
         data: A file, a folder or a table.
         model_size: Of the recipe's tables at most, in MB, where that is set.
+        training: Multiplications that its networks take, given how many numbers a row is; None without networks.
     """
+    found = schema.origin is not Origin.TYPES
+    if training is not None:
+        multiplied = training(sum(map(_numbers, schema.features)))
+        return Cost(_COMPILING + _MULTIPLICATION * multiplied, _ROW_BYTE * size_of(data), _NETWORK_BYTES, found)
     if recipe not in SECONDS:
         return None
     units = terms(recipe, schema)
@@ -135,7 +147,7 @@ def cost_of(recipe: str, schema: Schema, data: Any = None, model_size: float = 0
     reading = SECONDS[recipe]["data"] * passes(recipe, schema) * size_of(data)
     larger = max(model_size - _MODEL_SIZE, 0.0)
     seconds, memory = seconds + _MODEL_SECONDS * larger, memory + _MODEL_COPIES * larger * 2**20
-    return Cost(seconds, reading, memory, found=schema.origin is not Origin.TYPES)
+    return Cost(seconds, reading, memory, found)
 
 
 def terms(recipe: str, schema: Schema) -> dict[str, float]:
@@ -221,6 +233,11 @@ def _cells(column: Column, bins: int) -> int:
     if column.kind.numeric:
         return min(len(column.edges) or bins, _FINE_BINS) + len(column.special)
     return len(column.categories) + column.open_ended if column.categories else _TO_BE_FOUND
+
+
+def _numbers(column: Column) -> int:
+    """Return how many numbers of a network's input a column is."""
+    return 2 + len(column.special) if column.kind.numeric else _cells(column, 1) + column.nullable
 
 
 def size_of(data: Any) -> int:

@@ -25,8 +25,7 @@ from threea.certificate import Guarantee
 from threea.describe import discover
 from threea.model_summary import ModelSummary
 from threea.pricing import check_sampling, priced
-from threea.progress import Progress as Progress
-from threea.progress import listening, tell
+from threea.progress import Progress, listening, tell
 from threea.release import Release
 from threea.table.conditions import Given
 from threea.table.schema import Chunk, Schema

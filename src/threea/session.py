@@ -21,8 +21,9 @@ from threea.anonymize.plan import Plan
 from threea.budget import Adjacency, Budget
 from threea.cost import Cost, cost_of
 from threea.errors import BudgetRefused, SettingError, outcome, stated
-from threea.framework import Progress, Recipe
+from threea.framework import Recipe
 from threea.pricing import check_sampling
+from threea.progress import Progress
 from threea.publish import form_of
 from threea.receipt import receipt
 from threea.recipes import DEFAULT, RECIPES
@@ -171,7 +172,8 @@ def prepare(
     chosen, reason = asked.chosen(table.schema)
     if balance:
         _refuse_balance(chosen, table.schema)
-    cost = cost_of(chosen.name, table.schema, data, getattr(chosen, "max_model_size", 0.0))
+    larger, training = getattr(chosen, "max_model_size", 0.0), getattr(chosen, "training", None)
+    cost = cost_of(chosen.name, table.schema, data, larger, training)
     if cost is not None:
         cost.refuse_unreasonable(chosen.name)
     return Prepared(

@@ -313,24 +313,44 @@ def test_rows_cut_otherwise_do_not_confuse_it():
         np.testing.assert_array_equal(table.measure(query, paid).value, door()[0].measure(query, charge()).value)
 
 
-def test_samples_neither_use_memory_nor_add_to_it():
-    class Coins(SilentNoise):
-        """Leaves out every other row."""
+class Coins(SilentNoise):
+    """Leaves out every other row."""
 
-        def bernoulli(self, rate, size):
-            return np.arange(size) % 2 == 0
+    def bernoulli(self, rate, size):
+        return np.arange(size) % 2 == 0
 
+
+def halved():
     backend = Counting(rows())
     table = open_table(backend, schema=SCHEMA, budget=Budget(500.0, 0.5), noise=Coins())
-    plan = Plan(Budget(500.0, 0.5), (Line("whole", Gaussian(50.0), 2), Line("half", Sampled(0.5, 100.0), 2)))
-    backend.passes, query = 0, Marginal((CELLS[0],))
+    plan = Plan(Budget(500.0, 0.5), (Line("whole", Gaussian(50.0), 2), Line("half", Sampled(0.5, 100.0), 4)))
+    backend.passes = 0
+    return table, backend, plan
+
+
+def test_samples_read_their_columns_once_and_leave_the_cells_alone():
+    table, backend, plan = halved()
+    query, other = Marginal((CELLS[0],)), Marginal((CELLS[0], CELLS[1]))
     half = table.sampled(0.5).measure(query, plan["half"]).value.sum()
     assert table._interior.cache.recall(query.keys) is None
     assert table.measure(query, plan["whole"]).value.sum() == ROWS
     assert table.sampled(0.5).measure(query, plan["half"]).value.sum() == half < 0.6 * ROWS
+    assert backend.passes == 2
+    # Only the column that is not known yet is read.
+    assert table.sampled(0.5).measure(other, plan["half"]).value.sum() == half
     assert backend.passes == 3
-    assert table.measure(query, plan["whole"]).value.sum() == ROWS
+    assert table.sampled(0.5).measure(Count(), plan["half"]).value == half
     assert backend.passes == 3
+
+
+def test_a_sample_of_rows_that_do_not_fit_is_the_same():
+    (table, _, plan), (large, backend, paid) = halved(), halved()
+    large._interior.cache._most = 100
+    for query in (Marginal((CELLS[0],)), Count(), Marginal((CELLS[0],))):
+        expected = table.sampled(0.5).measure(query, plan["half"]).value
+        np.testing.assert_array_equal(large.sampled(0.5).measure(query, paid["half"]).value, expected)
+    assert backend.passes >= 3
+    assert not large._interior.cache._columns
 
 
 def test_a_pass_that_failed_teaches_nothing():

@@ -104,7 +104,7 @@ def sample():
 
 def test_the_surface_of_a_private_table_is_frozen():
     public = {name for name in dir(PrivateTable) if not name.startswith("_")}
-    asks = {"measure", "stddev", "select", "vote", "sampled", "expose"}
+    asks = {"measure", "prepay", "stddev", "select", "vote", "sampled", "expose"}
     facts = {"schema", "layout", "budget", "unit", "restore", "accepts_unproven"}
     accounts = {
         "spent",

@@ -12,13 +12,15 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize import chunk_sum, door, open_table
-from threea.anonymize.clipping import Norm, step_of
+from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.gradient import Gradient
+from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.noisy_sum import scale_of
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.audit import replay as module
 from threea.audit.neighbours import LAYOUT, SCHEMA, corners, neighbours, table
@@ -27,12 +29,30 @@ from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.framework import Recipe
-from threea.recipes import AIM, MST, PATEGAN, RECIPES, DPMix, Independent, MCGen, PrivBayes, RonGauss
+from threea.recipes import (
+    AIM,
+    MST,
+    PATEGAN,
+    RECIPES,
+    DPGan,
+    DPMerf,
+    DPMix,
+    Independent,
+    LaplaceGAN,
+    MCGen,
+    PrivBayes,
+    RonGauss,
+)
+from threea.table.cells import Merged
+from threea.table.row_vectors import RowVectors
 from threea.table.schema import Schema
 
 # Fewer of the same questions.
 QUICK: dict[str, Any] = {
     "dpmix": DPMix(points=5),
+    "dpgan": DPGan(epochs=1.0, rate=0.5, width=3),
+    "dpmerf": DPMerf(features=4, iterations=2, batch=4, width=4),
+    "laplacegan": LaplaceGAN(iterations=2, width=2),
     "privbayes": PrivBayes(degree=2),
     "mst": MST(bins=8, iterations=10),
     "aim": AIM(bins=8, iterations=10),
@@ -147,7 +167,7 @@ def test_the_bound_of_a_lookup_is_imposed_whatever_shortens_it(monkeypatch: pyte
         monkeypatch.setattr(f"threea.anonymize.{home}.shortened", lambda vectors, *_: np.rint(vectors * 1e6))
     asked = [(query, Norm.L2) for query in (VECTORS, PRODUCTS, CLUSTERS, MOMENTS)] + [(MOMENTS, Norm.L1)]
     for query, norm in asked:
-        step = step_of(norm.bound(query))
+        step = grid_step(query, norm)
         pass_over = chunk_sum.ChunkSum(query, SCHEMA, step, norm)
         for batch in corners(20).to_batches(max_chunksize=1):
             added = pass_over(batch)[:-1].astype(float)
@@ -212,6 +232,10 @@ QUERIES = {
     "moments of clusters": ClusterMoments(
         space=SMALL, centroids=HALVES, classes=(0, 1), summed=SMALL, radius=0.4, weights=(0.3, 1.0, 1.0), by=Y
     ),
+    "mean embedding": MeanEmbedding(scores=SMALL, frequencies=np.array([[900, -4096]]), by=Y),
+    "slots": SlotSums(
+        inputs=RowVectors.of((DOMAIN["x"],)).columns, counts=(2, 3), radius=0.4, by=Merged(cells=Y, groups=(0, 1, 1))
+    ),
 }  # fmt: skip
 
 
@@ -226,7 +250,7 @@ def test_all_tables_of_a_small_domain(name: str) -> None:
     """The sum over every table of up to 3 rows is that of its rows, and no row adds more than is paid for."""
     query = QUERIES[name]
     for norm in (Norm.L2, Norm.L1) if math.isfinite(query.l1) else (Norm.L2,):
-        step, order = step_of(norm.bound(query)), 1 if norm is Norm.L1 else 2
+        step, order = grid_step(query, norm), 1 if norm is Norm.L1 else 2
         function = chunk_sum.ChunkSum(query, DOMAIN, step, norm)
         alone = {row: function(batch([row])) for row in VALUES}
         exact = {row: sums[:-1].astype(float) for row, sums in alone.items()}

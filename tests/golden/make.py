@@ -26,6 +26,7 @@ KINDS = {
     "gaussian_clusters": ("mcgen", "plain", 10.0, {"k": 0.2}),
     "points": ("dpmix", "plain", 10.0, {"points": 4}),
     "graphical": ("aim", "plain", 10.0, {"bins": 4}),
+    "generator": ("dpmerf", "plain", 10.0, {"features": 8, "iterations": 3, "batch": 8, "width": 4}),
     "published": ("dpmix-published", "plain", 10.0, {"points": 4}),
 }
 

@@ -16,15 +16,19 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.interior import Interior
+from threea.anonymize.mean_embedding import MOST_FREQUENCY, MeanEmbedding
+from threea.anonymize.network_gradient import NetworkGradient, aligned
 from threea.anonymize.plan import Plan
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.spending import Unit
 from threea.anonymize.vectors import MOST_SCORE, Frame, Lengths, Moment, Vectors
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
 from threea.table.cells import Merged
+from threea.table.row_vectors import RowVectors
 from threea.table.schema import Schema
 from threea.testing import SilentNoise
 
@@ -252,6 +256,57 @@ def _cluster_moments(draw):
     )
 
 
+def critic(layers, row):
+    """Return the score of a small network."""
+    from jax import numpy
+
+    (first, before), (second, after) = layers
+    return (numpy.tanh(row @ first + before) @ second + after).sum()
+
+
+_INPUTS = RowVectors.of(tuple(SCHEMA[name] for name in ("number", "whole", "cost", "ward", "code", "day"))).columns
+_INPUT_WIDTH = aligned(sum(part.size for part in _INPUTS) + _PLAIN[5].size)
+
+
+@st.composite
+def _network_gradients(draw):
+    """Make gradients of small networks, some of whose weights are of no use."""
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    scale = draw(st.sampled_from([0.0, 0.3, 30.0, 1e30]))
+    layers = [(rng.normal(0, scale, shape), np.zeros(shape[1])) for shape in ((_INPUT_WIDTH, 3), (3, 1))]
+    layers[0][0][0, 0] = draw(st.sampled_from([0.5, np.inf, np.nan, 1e38]))
+    l2 = draw(st.sampled_from([2.0**-40, 1e-3, 1.0, math.pi, 2.0**40]))
+    return NetworkGradient(
+        function=critic,
+        layers=tuple((weights.astype(np.float32), biases.astype(np.float32)) for weights, biases in layers),
+        inputs=_INPUTS,
+        label=_PLAIN[5],
+        l2=l2,
+        l1=min(2 * l2, 2.0**40),
+    )
+
+
+@st.composite
+def _mean_embeddings(draw):
+    """Make random features of extreme scores and frequencies."""
+    sums = draw(_cluster_sums())
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    most = draw(st.sampled_from([0, 1, 4096, MOST_FREQUENCY]))
+    frequencies = rng.integers(-most, most + 1, (sums.summed.width, draw(st.integers(1, 9))))
+    return MeanEmbedding(scores=sums.summed, frequencies=frequencies, by=sums.by)
+
+
+@st.composite
+def _slot_sums(draw):
+    """Make slots of some classes, one or a few each."""
+    label = draw(st.one_of(st.none(), _CELLS))
+    counts = tuple(draw(st.sampled_from([1, 2, 5])) for _ in range(label.size if label else 1))
+    names = draw(st.lists(st.sampled_from([c.name for c in SCHEMA.modelled]), min_size=1, max_size=4, unique=True))
+    inputs = RowVectors.of(tuple(SCHEMA[name] for name in names)).columns
+    radius = draw(st.sampled_from([2.0**-20, 0.1, 1.0, 7.3, 2.0**20]))
+    return SlotSums(inputs=inputs, counts=counts, radius=radius, by=label)
+
+
 _LEAVES = {
     Count: st.just(Count()),
     Marginal: st.lists(_CELLS, min_size=1, max_size=3, unique=True).map(lambda cells: Marginal(tuple(cells))),
@@ -269,6 +324,8 @@ _EXACT = {
     Gradient: _gradients(),
     ClusterSums: _cluster_sums(),
     ClusterMoments: _cluster_moments(),
+    MeanEmbedding: _mean_embeddings(),
+    SlotSums: _slot_sums(),
     Vectors: st.builds(
         Vectors,
         frame=_frames(),
@@ -283,6 +340,7 @@ QUERIES = {
     **_EXACT,
     Lengths: _LENGTHS,
     Grouped: _GROUPED,
+    NetworkGradient: _network_gradients(),
     # Bounds of one scale: a stack shares one grid, on which far smaller bounds would vanish.
     Stack: st.lists(
         st.one_of(

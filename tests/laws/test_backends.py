@@ -29,9 +29,11 @@ from threea.anonymize.clipping import BITS, SHRINK, Norm, clipped_sum, step_of
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
+from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.open_table import _fingerprint, open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
+from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.backends import base, open_backend
 from threea.backends.memory import MemoryBackend
@@ -40,6 +42,7 @@ from threea.budget import Budget
 from threea.errors import InputError
 from threea.table import codec
 from threea.table.cells import Merged
+from threea.table.row_vectors import RowVectors
 from threea.testing import SilentNoise
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
@@ -164,6 +167,17 @@ def moments(by: Any) -> ClusterMoments:
     return ClusterMoments(radius=1.5, weights=(1.0, 1.0, 0.5), **parts)
 
 
+def embedding(by: Any) -> MeanEmbedding:
+    scores = clusters(by).summed
+    frequencies = np.random.default_rng(7).integers(-4096, 4096, (scores.width, 3))
+    return MeanEmbedding(scores=scores, frequencies=frequencies, by=by)
+
+
+def slots(by: Any) -> SlotSums:
+    inputs = RowVectors.of(SCHEMA.features).columns
+    return SlotSums(inputs=inputs, counts=(3, 2) if by else (4,), radius=2.5, by=by)
+
+
 LEAVES: dict[str, list[Query]] = {
     "Count": [Count()],
     "Marginal": [
@@ -181,6 +195,8 @@ LEAVES: dict[str, list[Query]] = {
     ],
     "ClusterSums": [clusters(None), clusters(DIED)],
     "ClusterMoments": [moments(None), moments(DIED)],
+    "MeanEmbedding": [embedding(None), embedding(DIED)],
+    "SlotSums": [slots(None), slots(DIED)],
     "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],
     "Lengths": [Lengths(frame=FRAME, edges=(0.5, 1.0, 2.0, 4.0))],
     "Vectors": [Vectors(frame=FRAME, radius=2.0, moment=moment, by=by) for moment in Moment for by in (None, DIED)],

@@ -14,6 +14,12 @@ from threea.testing import CASES, OnlySums, SeededNoise
 
 PROVEN = [name for name in RECIPES if RECIPES[name]().guarantee is Guarantee.PROVEN]
 CASE = CASES["plain"]
+QUICK = {
+    "dpmix": {"points": 3},
+    "dpgan": {"epochs": 1.0, "rate": 0.5, "width": 3},
+    "dpmerf": {"features": 4, "iterations": 2, "batch": 4, "width": 4},
+    "laplacegan": {"iterations": 2, "width": 2},
+}
 
 
 @pytest.mark.parametrize("name", PROVEN)
@@ -21,7 +27,7 @@ def test_every_question_pickles_and_gives_equal_sums_after_a_round_trip(name, mo
     sent, call = {}, ChunkSum.__call__
     monkeypatch.setattr(ChunkSum, "__call__", lambda self, batch: sent.update({id(self): self}) or call(self, batch))
     table = open_table(OnlySums(CASE.table), schema=CASE.schema, budget=Budget(1.0), noise=SeededNoise(0))
-    recipe = RECIPES[name](**({"points": 3} if name == "dpmix" else {}))
+    recipe = RECIPES[name](**QUICK.get(name, {}))
     recipe.run(table)
     asked = {charge.name for charge in recipe.plan(table).lines}
     assert len(sent) >= len(asked), "each line of the plan is asked by at least one sum"

@@ -24,6 +24,8 @@ Loss = Callable[..., Any]
 
 LEAK = 0.2
 """Slope of a hidden unit below zero."""
+STRETCH = 1.05
+"""How far a place may pass the bounds: what does is at the bound, which so many values are."""
 _HIGHEST = 15.0
 """Largest logit of a choice: e^30 to one is as sure as a network gets."""
 _TOLD = 50
@@ -74,14 +76,14 @@ def members(groups: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def activated(outputs: Any, choices: Any, xp: Any = np) -> Any:
-    """Return row vectors from a network's outputs: tanh for places, softmax within each choice.
+    """Return row vectors from a network's outputs: for places a tanh that reaches the bounds, else a softmax.
 
     Args:
         outputs: One a row.
         choices: What `members` says of the vector's numbers.
         xp: NumPy or ``jax.numpy``.
     """
-    places = xp.tanh(outputs)
+    places = STRETCH * xp.tanh(outputs)
     if not choices.shape[1]:
         return places
     powers = xp.exp(xp.clip(outputs, -_HIGHEST, _HIGHEST))

@@ -10,7 +10,6 @@ the recursion.
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.errors import MissingExtra, SettingError
+from threea.anonymize.network_gradient import load as load
+from threea.errors import SettingError
 
 Floats = NDArray[np.float64]
 
@@ -114,15 +114,3 @@ def _arcs(cosine: Any) -> tuple[Any, Any]:
     sine = jnp.where(apart, jnp.sqrt(jnp.where(apart, squared_sine, 1.0)), 0.0)
     angle = jnp.where(apart, jnp.arccos(jnp.where(apart, cosine, 0.0)), jnp.where(cosine > 0, 0.0, math.pi))
     return (math.pi - angle) / math.pi, (sine + (math.pi - angle) * cosine) / math.pi
-
-
-def load(module: str) -> Any:
-    """Import a module of JAX or Optax.
-
-    Raises:
-        MissingExtra: It is not installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtra(module.split(".")[0], "nets") from None

@@ -6,7 +6,7 @@ time, so their cell numbers are kept, in a byte or two each, as long as they fit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from threea.anonymize.query import Rows
 from threea.anonymize.selection import QualityScores
+from threea.table.schema import Chunk
 
 MOST_BYTES = 1 << 30
 
@@ -64,6 +65,32 @@ class Cache:
         self._chunks: list[Rows] = []
         self._keys: set[Hashable] = set()
         self._scored: tuple[QualityScores | None, NDArray[np.int64]] = None, np.zeros(0, np.int64)
+        self._columns: Chunk = {}
+        self._count: int | None = None
+        self._too_large = False
+
+    def columns(self, names: Sequence[str], read: Callable[[Sequence[str]], Iterator[Rows]]) -> Rows | None:
+        """Return whole columns, encoded, reading those that are not known; None if they take more than the room."""
+        missing = [name for name in names if name not in self._columns]
+        if missing or self._count is None:
+            chunks = self._read(missing, read)
+            if chunks is None:
+                return None
+            self._count = sum(rows.count for rows in chunks)
+            for name in missing:
+                self._columns[name] = np.concatenate([rows.values[name] for rows in chunks])
+        return Rows({name: self._columns[name] for name in names}, self._count)
+
+    def _read(self, names: Sequence[str], read: Callable[[Sequence[str]], Iterator[Rows]]) -> list[Rows] | None:
+        """Return a whole pass over some columns; None, also ever after, if they do not fit."""
+        chunks, size = [], _size(self._chunks) + sum(values.nbytes for values in self._columns.values())
+        for rows in () if self._too_large else read(names):
+            chunks.append(rows)
+            size += sum(rows.values[name].nbytes for name in names)
+            self._too_large |= size > self._most
+            if self._too_large:
+                break
+        return None if self._too_large else chunks
 
     def recall(self, keys: tuple[Hashable, ...]) -> list[Rows] | None:
         """Return all rows, chunk by chunk, if everything under these keys is known."""

@@ -17,12 +17,17 @@ from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.lookup_sums import MOST_NUMBERS, SHRINK, LookupSum
+from threea.anonymize.mean_embedding import MeanEmbedding
+from threea.anonymize.network_gradient import BITS as GRADIENT_BITS
+from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.projection import Projection
 from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
 from threea.anonymize.query import Norm as Norm
+from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
 from threea.table.cells import Bins, Categories, Merged
+from threea.table.row_vectors import VectorColumn
 from threea.table.schema import Column, Kind
 
 BITS = 30
@@ -30,21 +35,43 @@ BITS = 30
 _BLOCK = 1 << 22
 
 QUERIES = frozenset(
-    {Count, Marginal, Moments, Features, Grouped, Stack, Gradient, Vectors, Lengths, ClusterSums, ClusterMoments}
+    {
+        Count,
+        Marginal,
+        Moments,
+        Features,
+        Grouped,
+        Stack,
+        Gradient,
+        Vectors,
+        Lengths,
+        ClusterSums,
+        ClusterMoments,
+        MeanEmbedding,
+        NetworkGradient,
+        SlotSums,
+    }
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
-_PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores, Projection}
+_PARTS = QUERIES | {Categories, Bins, Merged, Column, Frame, Scores, Projection, VectorColumn}
+_FUNCTIONS = frozenset({Features, NetworkGradient})
+"""Queries that hold a function of rows."""
 _PLAIN = frozenset({int, float, bool, str, NoneType, Kind, Moment, np.float64, np.int64, np.ndarray})
 
 
-def step_of(bound: float) -> float:
+def step_of(bound: float, bits: int = BITS) -> float:
     """Return the grid step for contributions up to a bound: a power of two, so that whole counts stay exact.
 
     Example:
         >>> step_of(1.0) == 2.0**-30, step_of(3.7) == 2.0**-28
         (True, True)
     """
-    return math.ldexp(1.0, math.ceil(math.log2(bound)) - BITS)
+    return math.ldexp(1.0, math.ceil(math.log2(bound)) - bits)
+
+
+def grid_step(query: Query, norm: Norm) -> float:
+    """Return the grid step of a query's sums."""
+    return step_of(norm.bound(query), GRADIENT_BITS if isinstance(query, NetworkGradient) else BITS)
 
 
 def check(query: object, norm: Norm) -> None:
@@ -66,6 +93,8 @@ def check(query: object, norm: Norm) -> None:
         raise SettingError("Laplace noise needs a query with a finite L1 bound; give it one, or use Gaussian noise")
     parts = query.queries if isinstance(query, Stack) else (query,)
     inner = [part.query if isinstance(part, Grouped) else part for part in parts]
+    if isinstance(query, Stack) and any(isinstance(part, NetworkGradient) for part in parts):
+        raise SettingError("a network's gradient has a grid of its own; ask for it by itself, not in a stack")
     # Counts are whole only on a grid of steps up to 1; a norm in floating point is sure up to 2**20 numbers.
     most = 2.0 ** (BITS if any(isinstance(part, OneHot) for part in inner) else 900)
     if not 2.0**-900 <= bound <= most:
@@ -82,7 +111,7 @@ def strangers(value: object) -> Iterator[type]:
                 yield from strangers(item)
     elif type(value) in _PARTS:
         for field in dataclasses.fields(value):  # type: ignore[arg-type]
-            if not (field.name == "function" and type(value) is Features):
+            if not (field.name == "function" and type(value) in _FUNCTIONS):
                 yield from strangers(getattr(value, field.name))
     elif type(value) not in _PLAIN:
         yield type(value)
@@ -97,7 +126,7 @@ def clipped_sum(query: Query, rows: Rows, *, step: float, norm: Norm) -> NDArray
     """
     if isinstance(query, Stack):
         return np.concatenate([clipped_sum(part, rows, step=step, norm=norm) for part in query.queries])
-    if isinstance(query, LookupSum):
+    if isinstance(query, LookupSum | NetworkGradient):
         return query.total(rows, step, norm)
     if isinstance(query, Grouped):
         group = rows.index(query.by).astype(np.int64)

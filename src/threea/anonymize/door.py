@@ -22,6 +22,7 @@ from threea.anonymize.events import Gaussian, PartitionSelection, Pure
 from threea.anonymize.guard import engine
 from threea.anonymize.interior import Interior, Teacher
 from threea.anonymize.ledger_chain import LedgerHead
+from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.noisy_sum import noisy_sum, rounded_up, scale_of
 from threea.anonymize.part_sums import Parted
 from threea.anonymize.plan import Charge, Plan
@@ -198,6 +199,24 @@ class PrivateTable:
         self._interior.spending.pay(charge)
         return noisy_sum(self._interior, query, event)
 
+    def prepay(self, charge: Charge, count: int) -> None:
+        """Pay for many answers of a line at once, before the first: one entry in the ledger for a whole training run.
+
+        Guarantees:
+            - They are in the ledger before any of them is answered, and stay there, whether they are asked for or not.
+
+        Cost:
+            `count` times the charge's event.
+
+        Args:
+            charge: Which line of which plan pays; the answers are then asked for with the same charge.
+            count: How many answers.
+
+        Raises:
+            BudgetRefused: The budget or the ledger's cap does not cover the plan, or the line has fewer charges left.
+        """
+        self._interior.spending.prepay(charge, count)
+
     def stddev(self, query: Query, charge: Charge) -> float:
         """Return the standard deviation that the noise on an answer would have. A public fact; it costs nothing."""
         event = charge.expect(Gaussian, Pure)
@@ -317,7 +336,7 @@ class PrivateTable:
         parts = query.queries if isinstance(query, Stack) else (query,)
         for part in parts:
             inner = getattr(part, "query", part)
-            if isinstance(inner, Features) and not inner.origin.startswith("threea."):
+            if isinstance(inner, Features | NetworkGradient) and not inner.origin.startswith("threea."):
                 self._interior.spending.foreign[inner.origin] = None
 
     def _values(self, query: Values, backend: RowBackend, event: PartitionSelection) -> dict[str, dict[str, float]]:

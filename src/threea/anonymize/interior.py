@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from threea.anonymize.cache import Cache
 from threea.anonymize.chunk_sum import CachingSum, ChunkSum
-from threea.anonymize.clipping import Norm, step_of
+from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.guard import engine, guarded
 from threea.anonymize.noise import Noise
 from threea.anonymize.part_sums import Parted, PartSum, groups_of
@@ -72,7 +72,7 @@ class Interior:
 
     def exact(self, query: Query, norm: Norm, backend: Backend | None = None) -> Integers:
         """Sum over the rows, or over those that another engine holds, in steps of the query's own grid."""
-        return self.summed(ChunkSum(query, self.schema, step_of(norm.bound(query)), norm), backend or self.backend)
+        return self.summed(ChunkSum(query, self.schema, grid_step(query, norm), norm), backend or self.backend)
 
     def summed(self, chunk_sum: ChunkSum, backend: Backend) -> Integers:
         """Run a pass over the rows, from the cache where it knows them."""
@@ -90,6 +90,17 @@ class Interior:
         exact = chunk_sum.checked(total)
         cache.learn(fill)
         return exact
+
+    def columns(self, names: Sequence[str]) -> Rows | None:
+        """Return all rows' values in some columns, encoded, from the cache; None if they do not fit in it."""
+        backend = self.rows("sampling")
+
+        def read(missing: Sequence[str]) -> Iterator[Rows]:
+            yield Rows(codec.encode(no_rows(backend.layout), self.schema), 0)
+            for batch in backend.batches(missing or backend.layout.names[:1]):
+                yield Rows(codec.encode(batch, self.schema), batch.num_rows)
+
+        return self.cache.columns(names, read)
 
     def scores(self, scores: QualityScores) -> Integers:
         """Return the candidates' quality scores, in steps."""

@@ -1,8 +1,8 @@
 """Noise on whole numbers, and the generator it comes from.
 
-Sums arrive as exact int64 integers on a fixed-point grid and leave with discrete noise added inside OpenDP, whose
-generator is cryptographically secure and cannot be seeded. Proofs: docs/proofs/discrete-gaussian.md, laplace.md,
-exponential-mechanism.md.
+Sums arrive as exact int64 integers on a fixed-point grid and leave with discrete noise: a few numbers with noise added
+inside OpenDP, many with that of `rounded_noise`. Both generators are cryptographically secure and cannot be seeded.
+Proofs: docs/proofs/discrete-gaussian.md, laplace.md, rounded-noise.md, exponential-mechanism.md.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from threea.anonymize.rounded_noise import GAUSSIAN, LAPLACE, LARGEST_SCALE, exactly, noisy
+
 Integers = NDArray[np.int64]
 
 SMOOTHING = 3.0
 """Standard deviation, in grid steps, that separates the discrete from the continuous Gaussian in the proof."""
+MANY = 256
+"""Answers with at least so many numbers get rounded noise; fewer take OpenDP milliseconds."""
 
 
 class Noise(Protocol):
@@ -58,7 +62,7 @@ class Noise(Protocol):
 
 
 class SecureNoise:
-    """Discrete noise from OpenDP; coin flips from the operating system's entropy.
+    """Discrete noise, of few numbers from OpenDP; coin flips from the operating system's entropy.
 
     Guarantees:
         - `gaussian` with scale s and sums of L2 sensitivity d is (d/s)-GDP.
@@ -66,33 +70,32 @@ class SecureNoise:
         - `choose` with scale b and scores of sensitivity d is (2d/b)-DP.
         - `exponential` with scale b and scores of sensitivity d has privacy losses within a range of 2d/b.
         - Nothing can seed it.
-        - Making one draws from OpenDP once, so that a library that does not load fails before anything is charged.
+        - Making one draws from everything once, so that a library that does not load fails before anything is charged.
     """
 
     secure = True
     arithmetic = "fixed-point int64, discrete noise"
 
     def __init__(self) -> None:
-        self.gaussian(np.zeros(1, np.int64), 1.0)
+        discrete_gaussian(np.zeros(1, np.int64), 1.0)
+        noisy(np.zeros(1, np.int64), 1.0, GAUSSIAN)
+        exactly(1, 0, 1.0, GAUSSIAN)
 
     def gaussian(self, sums: Integers, scale: float) -> Integers:
-        """Add discrete Gaussian noise of variance scale² + SMOOTHING², so that scale itself is accounted for."""
-        import opendp.measurements as measurements
-
-        domain, metric = _vectors("l2_distance")
-        widened = math.sqrt(scale**2 + SMOOTHING**2) * (1 + 1e-15)
-        return _array(measurements.make_gaussian(domain, metric, scale=widened)(sums.tolist()))
+        """Add discrete Gaussian noise to a few numbers, rounded Gaussian noise to many."""
+        if len(sums) >= MANY and scale <= LARGEST_SCALE:
+            return noisy(sums, scale, GAUSSIAN)
+        return discrete_gaussian(sums, scale)
 
     def counts(self, values: Sequence[str], counts: Integers, scale: float) -> Integers:
         """Add discrete Gaussian noise, whatever the values are."""
         return self.gaussian(counts, scale)
 
     def laplace(self, sums: Integers, scale: float) -> Integers:
-        """Add discrete Laplace noise."""
-        import opendp.measurements as measurements
-
-        domain, metric = _vectors("l1_distance")
-        return _array(measurements.make_laplace(domain, metric, scale=scale)(sums.tolist()))
+        """Add discrete Laplace noise to a few numbers, rounded Laplace noise to many."""
+        if len(sums) >= MANY and scale <= LARGEST_SCALE:
+            return noisy(sums, scale, LAPLACE)
+        return discrete_laplace(sums, scale)
 
     def choose(self, scores: Integers, scale: float) -> int:
         """Choose by permute-and-flip (McKenna and Sheldon 2020), never worse than the exponential mechanism."""
@@ -114,6 +117,23 @@ class SecureNoise:
     def generator(self) -> np.random.Generator:
         """Return one that starts from the operating system's entropy."""
         return np.random.default_rng()
+
+
+def discrete_gaussian(sums: Integers, scale: float) -> Integers:
+    """Add discrete Gaussian noise of variance scale² + SMOOTHING², so that scale itself is accounted for."""
+    import opendp.measurements as measurements
+
+    domain, metric = _vectors("l2_distance")
+    widened = math.sqrt(scale**2 + SMOOTHING**2) * (1 + 1e-15)
+    return _array(measurements.make_gaussian(domain, metric, scale=widened)(sums.tolist()))
+
+
+def discrete_laplace(sums: Integers, scale: float) -> Integers:
+    """Add discrete Laplace noise."""
+    import opendp.measurements as measurements
+
+    domain, metric = _vectors("l1_distance")
+    return _array(measurements.make_laplace(domain, metric, scale=scale)(sums.tolist()))
 
 
 def _vectors(metric: str) -> tuple[object, object]:

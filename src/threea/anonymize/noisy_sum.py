@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from threea.anonymize.clipping import Norm, step_of
+from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.events import Gaussian, Pure, Sampled
 from threea.anonymize.interior import Interior
 from threea.anonymize.query import Answer, Query, Stack
@@ -19,7 +19,7 @@ def noisy_sum(
 ) -> Answer:
     """Sum over the rows, or over a sample of them, and add the event's noise. The event must be paid for."""
     norm = Norm.L1 if isinstance(event, Pure) else Norm.L2
-    step = step_of(norm.bound(query))
+    step = grid_step(query, norm)
     scale, stddev = scale_of(query, event, interior.spending.budget.adjacency, interior.unit.max_rows)
     sums = interior.exact(query, norm, backend)
     noise = interior.noise.laplace if norm is Norm.L1 else interior.noise.gaussian
@@ -39,11 +39,11 @@ def scale_of(
     """
     replaced = adjacency is Adjacency.REPLACE
     if isinstance(event, Pure):
-        step = step_of(query.l1)
+        step = grid_step(query, Norm.L1)
         scale = rounded_up(query.l1 * max_rows * (2 if replaced else 1) / step / event.epsilon)
         return scale, math.sqrt(2) * scale * step
     apart = (math.sqrt(2) if query.nonnegative else 2.0) if replaced and isinstance(event, Gaussian) else 1.0
-    step = step_of(query.l2)
+    step = grid_step(query, Norm.L2)
     scale = rounded_up(event.noise_multiplier * query.l2 * max_rows * apart / step)
     return scale, scale * step
 

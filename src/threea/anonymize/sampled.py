@@ -19,8 +19,8 @@ from threea.anonymize.interior import Interior
 from threea.anonymize.noise import Noise
 from threea.anonymize.noisy_sum import noisy_sum
 from threea.anonymize.plan import Charge
-from threea.anonymize.query import Answer, Query
-from threea.backends import Backend
+from threea.anonymize.query import Answer, Query, Rows
+from threea.backends import Backend, RowBackend
 from threea.backends.units import UnitBackend
 from threea.errors import SettingError
 
@@ -53,9 +53,36 @@ class SampledTable:
 
     def _sample(self) -> Backend:
         backend, noise = self._interior.backend, self._interior.noise
+        if not isinstance(backend, RowBackend):
+            return _PoissonRows(backend, noise, self.rate)
+        return _PoissonSample(self._interior, backend, self.rate)
+
+
+class _PoissonSample:
+    """A fresh sample of rows that an engine hands over: all are encoded once, and an answer reads its sample alone."""
+
+    def __init__(self, interior: Interior, backend: RowBackend, rate: float) -> None:
+        self._interior, self._backend, self._rate, self.layout = interior, backend, rate, backend.layout
+
+    def sum(self, function: Any, columns: Sequence[str]) -> NDArray[np.int64]:
+        rows, noise, backend = self._interior.columns(columns), self._interior.noise, self._backend
+        if rows is None:
+            return self._scanned().sum(function, columns)
         if isinstance(backend, UnitBackend):
-            return backend.sampled(noise.bernoulli(self.rate, backend.units))
-        return _PoissonRows(backend, noise, self.rate)
+            chosen = noise.bernoulli(self._rate, backend.units)[backend.unit_of]
+        else:
+            chosen = noise.bernoulli(self._rate, rows.count)
+        positions = np.flatnonzero(chosen)
+        sample = Rows({name: values[positions] for name, values in rows.values.items()}, len(positions))
+        total: NDArray[np.int64] = function.over(lambda: sample)
+        return total
+
+    def _scanned(self) -> Backend:
+        """Return an engine that reads all rows again, for a table that does not fit in the cache."""
+        noise = self._interior.noise
+        if isinstance(self._backend, UnitBackend):
+            return self._backend.sampled(noise.bernoulli(self._rate, self._backend.units))
+        return _PoissonRows(self._backend, noise, self._rate)
 
 
 class _PoissonRows:

@@ -55,24 +55,41 @@ class Spending:
         self.foreign: dict[str, None] = {}
         self._releases: list[tuple[Plan, str, float]] = []
         self._asked: Counter[tuple[str, str]] = Counter()
+        self._prepaid: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
 
     def pay(self, charge: Charge) -> None:
-        """Reserve the charge's plan if need be, and log the charge; only then may its answer be made."""
+        """Reserve the charge's plan if need be, and log the charge unless it is prepaid; then it may be answered."""
         with self._lock:
-            # By identity: an equal plan made for a second release is to be paid again.
-            release = next((number for plan, number, _ in self._releases if plan is charge.plan), None)
-            release = release or self._reserve(charge.plan)
-            if self._asked[release, charge.name] + charge.units > charge.line.count:
-                raise BudgetRefused(
-                    f"line {charge.name} of this plan was asked as often as planned",
-                    requested=charge.plan.budget.epsilon,
-                    spent=math.fsum(cost for _, _, cost in self._releases),
-                    cap=self.budget.epsilon,
-                    remedy="make another plan",
-                )
-            self._asked[release, charge.name] += charge.units
-            self.ledger.charge(release, charge.name, charge.units)
+            paid = next(((number, charge.name) for plan, number, _ in self._releases if plan is charge.plan), None)
+            if paid is not None and self._prepaid[paid] >= charge.units:
+                self._prepaid[paid] -= charge.units
+                return
+            self._pay(charge)
+
+    def prepay(self, charge: Charge, count: int) -> None:
+        """Log so many charges of a line at once; as many answers may then be made without another entry."""
+        if not isinstance(count, int) or count < 1:
+            raise SettingError(f"count ({count}) of charges paid at once must be a whole number, at least 1")
+        with self._lock:
+            release = self._pay(replace(charge, units=count))
+            self._prepaid[release, charge.name] += count
+
+    def _pay(self, charge: Charge) -> str:
+        # By identity: an equal plan made for a second release is to be paid again.
+        release = next((number for plan, number, _ in self._releases if plan is charge.plan), None)
+        release = release or self._reserve(charge.plan)
+        if self._asked[release, charge.name] + charge.units > charge.line.count:
+            raise BudgetRefused(
+                f"line {charge.name} of this plan was asked as often as planned",
+                requested=charge.plan.budget.epsilon,
+                spent=math.fsum(cost for _, _, cost in self._releases),
+                cap=self.budget.epsilon,
+                remedy="make another plan",
+            )
+        self._asked[release, charge.name] += charge.units
+        self.ledger.charge(release, charge.name, charge.units)
+        return release
 
     def _reserve(self, plan: Plan) -> str:
         if plan.budget.adjacency is not self.budget.adjacency:

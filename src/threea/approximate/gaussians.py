@@ -122,9 +122,7 @@ class ClassGaussians:
                 size = ",".join(map(str, self.image))
                 raise SettingError(f"image ({size}) must have as many pixels as numeric columns ({len(numbers)})")
             return self.image
-        side = math.isqrt(len(numbers))
-        alike = len({(column.lower, column.upper) for column in numbers}) == 1
-        return (side, side) if alike and side >= 16 and side * side == len(numbers) else (len(numbers),)
+        return grid_of(schema)
 
     def _measure(
         self, table: PrivateTable, plan: Plan, frame: Frame, label: Cells | None, sizes: Floats, variances: Floats
@@ -164,6 +162,14 @@ class ClassGaussians:
         counted = sizes if classes > 1 else sizes.sum()[None]
         matrices = covariances(moments, spread, means[:, strongest], counted, sizes)
         return Shape(frame, means, power, strongest, matrices)
+
+
+def grid_of(schema: Schema) -> tuple[int, ...]:
+    """Return how the numeric columns lie: as an image if they are alike and a square number, at least 256."""
+    numbers = [column for column in schema.features if column.kind.numeric]
+    side = math.isqrt(len(numbers))
+    alike = len({(column.lower, column.upper) for column in numbers}) == 1
+    return (side, side) if alike and side >= 16 and side * side == len(numbers) else (len(numbers),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.anonymize.clipping import Norm, step_of
+from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.door import Exposed, PrivateTable
 from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
 from threea.anonymize.interior import Interior, Teacher
@@ -66,7 +66,7 @@ class Sides:
         return known
 
     def _computed(self, interior: Interior, query: Query, norm: Norm) -> tuple[Vector, Vector]:
-        step = np.float64(step_of(norm.bound(query)))
+        step = np.float64(grid_step(query, norm))
         left, right = (interior.exact(query, norm, backend) * step for backend in self.backends)
         return left, right
 

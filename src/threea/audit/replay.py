@@ -161,11 +161,13 @@ def verdict(questions: Sequence[Question]) -> str:
 
 def _replay(recipe: Recipe, budget: Budget, setting: Setting, folder: Path, found: dict[str, Question]) -> None:
     base = table()
-    first = _run(recipe, budget, setting, base, folder / "base")
+    first, unheard = _run(recipe, budget, setting, base, folder / "base")
     for draw in first:
         found.setdefault(draw.line, Question(draw.line, type(draw.event).__name__))
+    for line in unheard:
+        found.setdefault(line, Question(line, "")).see(math.inf, f"answered without noise of its own ({setting})")
     for number, neighbour in enumerate(neighbours(base, setting.adjacency, by_person=setting.by_person)):
-        draws = _run(recipe, budget, setting, neighbour.rows, folder / str(number), first)
+        draws, _ = _run(recipe, budget, setting, neighbour.rows, folder / str(number), first)
         where = f"{neighbour.name} ({setting})"
         for line, ratio in changes(first, draws, setting).items():
             found.setdefault(line, Question(line, "")).see(ratio, where)
@@ -176,15 +178,22 @@ def _replay(recipe: Recipe, budget: Budget, setting: Setting, folder: Path, foun
 
 def _run(
     recipe: Recipe, budget: Budget, setting: Setting, rows: pa.Table, path: Path, first: Sequence[Draw] = ()
-) -> list[Draw]:
-    """Run a recipe once; return its draws of noise."""
+) -> tuple[list[Draw], list[str]]:
+    """Run a recipe once; return its draws of noise, and the lines that were asked without one."""
     unit = Unit(PERSON, _MAX_ROWS) if setting.by_person else Unit()
     options: dict[str, Any] = {"schema": SCHEMA} if setting.known else {"target": SCHEMA.target}
     spending = _spending(budget)
     recorder = Recorder(spending, first)
     interior = open_interior(_held(rows, setting.engine, path), budget=budget, unit=unit, noise=recorder, **options)
     recipe.run(PrivateTable(replace(interior, spending=spending)))
-    return recorder.draws
+    heard = {draw.charge for draw in recorder.draws}
+    # Values that nobody listed get noise only where some are known.
+    unheard = [
+        charge.name
+        for number, charge in enumerate(spending.presented)
+        if number not in heard and not isinstance(charge.event, PartitionSelection)
+    ]
+    return recorder.draws, unheard
 
 
 def _spending(budget: Budget) -> WatchedSpending:

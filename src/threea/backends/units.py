@@ -43,6 +43,11 @@ class UnitBackend(RowBackend):
         return _Filtered(self._backend, self._keep & chosen[self._units])
 
     @property
+    def unit_of(self) -> NDArray[np.int64]:
+        """The unit of each row that stays, in their order. Private, too."""
+        return self._units[self._keep]
+
+    @property
     def units(self) -> int:
         """How many units there are. Private: for drawing samples inside the door."""
         return int(self._units.max()) + 1 if len(self._units) else 0

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from threea.recipes.aim import AIM
     from threea.recipes.auto import Auto
     from threea.recipes.clustmix import ClustMix
+    from threea.recipes.dpgan import DPGan
+    from threea.recipes.dpmerf import DPMerf
     from threea.recipes.dpmix import DPMix
     from threea.recipes.gaussians import Gaussians
     from threea.recipes.independent import Independent
     from threea.recipes.labeltree import LabelTree
+    from threea.recipes.laplacegan import LaplaceGAN
     from threea.recipes.mcgen import MCGen
     from threea.recipes.mst import MST
     from threea.recipes.noifs import NOIFS
@@ -46,6 +49,9 @@ _HOMES = {
     "pategan": ("threea.recipes.pategan", "PATEGAN"),
     "mst": ("threea.recipes.mst", "MST"),
     "aim": ("threea.recipes.aim", "AIM"),
+    "dpgan": ("threea.recipes.dpgan", "DPGan"),
+    "dpmerf": ("threea.recipes.dpmerf", "DPMerf"),
+    "laplacegan": ("threea.recipes.laplacegan", "LaplaceGAN"),
     "clustmix-published": ("threea.published.clustmix", "ClustMixPublished"),
     "dpmix-published": ("threea.published.dpmix", "DPMixPublished"),
     "mcgen-published": ("threea.published.mcgen", "MCGenPublished"),
@@ -70,6 +76,9 @@ SUMMARIES: Mapping[str, str] = {
     "pategan": "teachers on disjoint parts vote on generated rows; a student and a generator learn of it",
     "aim": "the tables of columns that a graphical model fits worst, one by one; general statistics",
     "mst": "a spanning tree of pairs of columns; general statistics, with or without a target",
+    "dpgan": "a generator network trained against a critic with private gradients",
+    "dpmerf": "a generator network fitted to a noisy mean embedding of each class",
+    "laplacegan": "a generator network trained against a discriminator behind Laplace noise",
     "clustmix-published": "clustmix as in its paper, without a proof",
     "dpmix-published": "random mixing of a fixed number of rows, after its paper, without a proof",
     "mcgen-published": "mcgen as in its paper, or with the noise of its code, without a proof",
@@ -128,11 +137,14 @@ __all__ = [
     "Auto",
     "ClustMix",
     "ClustMixPublished",
+    "DPGan",
+    "DPMerf",
     "DPMix",
     "DPMixPublished",
     "Gaussians",
     "Independent",
     "LabelTree",
+    "LaplaceGAN",
     "LaplaceGANPublished",
     "MCGen",
     "MCGenPublished",

@@ -22,6 +22,8 @@ Whole = NDArray[np.int64]
 
 _KNOTS = 64
 """Of a log scale, which is taken as straight between them."""
+_WIDE = 128
+"""From so many columns on, special values that are a bound are numbers like others. Chosen."""
 _EVEN = 0.02
 """Share of the rows that a histogram's places take for evenly spread, so that no two values share a place. Chosen."""
 
@@ -34,26 +36,34 @@ class VectorColumn:
         column: Its public description.
         knots: Of a number, increasing values from the lower to the upper bound; none of a listed column.
         places: Where they lie, increasing from -1 to 1.
+        special: Numbers with an indicator of their own.
     """
 
     column: Column
     knots: Floats
     places: Floats
+    special: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, column: Column) -> VectorColumn:
-        """Place numbers evenly between the bounds, on the column's own scale."""
+    def of(cls, column: Column, *, ends: bool = True) -> VectorColumn:
+        """Place numbers evenly between the bounds, on the column's own scale.
+
+        Args:
+            column: Its public description.
+            ends: Whether special values that are a bound have an indicator; otherwise they are numbers like others.
+        """
         if column.kind.listed:
             return cls(column, np.zeros(0), np.zeros(0))
         assert column.lower is not None
         assert column.upper is not None
+        special = tuple(value for value in column.special if ends or value not in (column.lower, column.upper))
         if column.lower == column.upper:
-            return cls(column, np.array([column.lower]), np.zeros(1))
+            return cls(column, np.array([column.lower]), np.zeros(1), special)
         if not column.log:
-            return cls(column, np.array([column.lower, column.upper]), np.array([-1.0, 1.0]))
+            return cls(column, np.array([column.lower, column.upper]), np.array([-1.0, 1.0]), special)
         knots = np.geomspace(column.lower, column.upper, _KNOTS)
         knots[0], knots[-1] = column.lower, column.upper
-        return cls(column, *_increasing(knots, np.linspace(-1.0, 1.0, _KNOTS)))
+        return cls(column, *_increasing(knots, np.linspace(-1.0, 1.0, _KNOTS)), special)
 
     @classmethod
     def ranked(cls, column: Column, cells: Bins, shares: Floats) -> VectorColumn:
@@ -75,7 +85,7 @@ class VectorColumn:
         # Bins of whole numbers end after the upper bound.
         knots[-1] = min(knots[-1], column.upper)
         places[-1] = 1.0
-        return cls(column, *_increasing(knots, places))
+        return cls(column, *_increasing(knots, places), column.special)
 
     @property
     def numeric(self) -> bool:
@@ -86,7 +96,7 @@ class VectorColumn:
     def choices(self) -> int:
         """How many indicators it has."""
         if self.numeric:
-            apart = len(self.column.special) + self.column.nullable
+            apart = len(self.special) + self.column.nullable
             return 1 + apart if apart else 0
         return max(len(self.column.categories) + self.column.open_ended, 1) + self.column.nullable
 
@@ -107,7 +117,7 @@ class VectorColumn:
         place = np.interp(np.where(absent, self.knots[0], numbers), self.knots, self.places)
         if not self.choices:
             return np.where(absent, 0.0, place)[:, None]
-        apart = [numbers == special for special in self.column.special] + [absent] * self.column.nullable
+        apart = [numbers == special for special in self.special] + [absent] * self.column.nullable
         ordinary = ~np.any([absent, *apart], axis=0)
         return np.column_stack([np.where(ordinary, place, 0.0), ordinary, *apart]) * 1.0
 
@@ -125,7 +135,7 @@ class VectorColumn:
             return np.where((which == self.choices - 1) & self.column.nullable, -1, which)
         numbers = np.interp(vectors[:, 0], self.places, self.knots)
         numbers = np.clip(np.round(numbers) if self.column.whole else numbers, self.column.lower, self.column.upper)
-        choices = [*(np.full(len(which), special) for special in self.column.special), np.full(len(which), np.nan)]
+        choices = [*(np.full(len(which), special) for special in self.special), np.full(len(which), np.nan)]
         return np.asarray(np.column_stack([numbers, *choices])[np.arange(len(which)), which])
 
 
@@ -147,8 +157,12 @@ class RowVectors:
 
     @classmethod
     def of(cls, columns: tuple[Column, ...]) -> RowVectors:
-        """Read everything from the public description of the columns."""
-        return cls(tuple(VectorColumn.of(column) for column in columns))
+        """Read everything from the public description of the columns.
+
+        Of many columns, pixels say, those special values that are a bound have no indicator: it would be the same as
+        the place, and triple the vector.
+        """
+        return cls(tuple(VectorColumn.of(column, ends=len(columns) < _WIDE) for column in columns))
 
     @property
     def names(self) -> tuple[str, ...]:
