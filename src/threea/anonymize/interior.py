@@ -120,7 +120,7 @@ class Interior:
     def votes(self, query: Parted, teacher: Teacher, inputs: int, classes: int, parts: int) -> Integers:
         """Teach teachers the sums over disjoint parts of the rows, group by group, and count their votes on inputs."""
         unit = self.unit.column
-        chunk_sum = ChunkSum(query, self.schema, step_of(query.l2), Norm.L2)
+        chunk_sum = ChunkSum(query, self.schema, grid_step(query, Norm.L2), Norm.L2)
         part_sum = PartSum(chunk_sum, parts, self.key, (unit,) if unit else tuple(self.backend.layout.names))
         total = engine("voting", partial(self.backend.sum, part_sum, part_sum.columns))
         groups, shape = groups_of(query)
