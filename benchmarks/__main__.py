@@ -22,6 +22,7 @@ NAMES = (
     "published_leaks",
     "mcgen_leaks",
     "network_leaks",
+    "laplace_digits",
     "regression",
     "no_target",
     "ledger_faults",
