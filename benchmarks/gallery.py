@@ -66,7 +66,7 @@ def released(table: Any, schema: Any, text: str, epsilon: float, *, rows: int, d
 
 def sheet(dataset: Any, table: Any) -> Pixels:
     """Return some pictures of each class, a column for each."""
-    labels = np.array(table[dataset.target].to_pylist())
+    labels = np.array([str(label) for label in table[dataset.target].to_pylist()])
     names = [name for name in table.column_names if name != dataset.target]
     pixels = np.column_stack([table[name].to_numpy() for name in names]).astype(np.uint8)
     rows = []
