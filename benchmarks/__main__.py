@@ -22,6 +22,8 @@ NAMES = (
     "gallery",
     "published_leaks",
     "mcgen_leaks",
+    "network_leaks",
+    "laplace_digits",
     "regression",
     "score",
     "tune",

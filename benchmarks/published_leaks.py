@@ -176,9 +176,9 @@ def bounds(mode: str, runs: np.ndarray, confidence: float) -> dict[str, Any]:
     }
 
 
-def measured(mode: str, work: list[Job]) -> dict[str, Any]:
+def measured(mode: str, work: list[Job], workers: int = WORKERS) -> dict[str, Any]:
     """Run the jobs of an attack, published or proven, and say what came out."""
-    runs = collected(work, WORKERS)
+    runs = collected(work, workers)
     seen = runs[:, :, 0]
     edges = np.linspace(seen.min(), seen.max(), BINS + 1)
     return {

@@ -176,6 +176,11 @@ class ADSGAN(Recipe):
         """Networks are trained in JAX."""
         return {"jax": "nets", "optax": "nets"}
 
+    def training(self, size: int) -> float:
+        """Return about how many multiplications training takes, given how many numbers a row is."""
+        weights = self.width * (2 * size + 3 * self.width)
+        return 10.0 * self.iterations * self.batch * (self.critics + 1) * weights
+
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Why it promises nothing."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.adapt.generator_model import GeneratorModel, LabelShares
-from threea.adapt.networks import Layers, activated, apply, initial, key_of
+from threea.adapt.networks import Layers, activated, apply, key_of
 from threea.adapt.ntk import load
 from threea.errors import SettingError
 from threea.progress import tell
@@ -103,8 +103,7 @@ def play(
     jax = load("jax")
     stretch = max(-(-iterations // _TOLD), 1)
     run = _stretch(losses, stretch, min(batch, len(rows.inputs)), critics)
-    optimizer, state = _optimizer(), None
-    state = (players, tuple(optimizer.init(player) for player in players), key_of(rows.exposed.rng))
+    state = (players, tuple(_optimizer().init(player) for player in players), key_of(rows.exposed.rng))
     data = (jax.numpy.asarray(rows.inputs), jax.numpy.asarray(rows.classes))
     curves: list[NDArray[np.float32]] = []
     for start in range(0, iterations, stretch):
@@ -115,11 +114,6 @@ def play(
         tell(told, min(start + stretch, iterations), iterations)
     named = zip(("discriminator", "generator"), np.array(curves).T.tolist(), strict=True)
     return jax.tree.map(np.asarray, state[0][1]), {name: tuple(losses) for name, losses in named}
-
-
-def network(sizes: tuple[int, ...], rng: np.random.Generator) -> Layers:
-    """Return a network to start from."""
-    return initial(sizes, rng)
 
 
 def generated(layers: Layers, inputs: Any, choices: Any) -> Any:

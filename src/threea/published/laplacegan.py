@@ -167,6 +167,11 @@ class LaplaceGANPublished(Recipe):
         """Networks are trained in JAX."""
         return {"jax": "nets", "optax": "nets"}
 
+    def training(self, size: int) -> float:
+        """Return about how many multiplications training takes, given how many numbers a row is."""
+        weights = self.width * (size + self.width // 2 + self.width)
+        return 10.0 * self.iterations * self.batch * weights
+
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Why its proof is none."""

@@ -255,6 +255,12 @@ class PATEGANPublished(Recipe):
         """Networks are trained in JAX."""
         return {"jax": "nets", "optax": "nets"}
 
+    def training(self, size: int) -> float:
+        """Return about how many multiplications training takes, given how many numbers a row is."""
+        weights = self.width * (size + 2 * self.width)
+        voting = self.batch * (self.teachers * size + weights)
+        return 6.0 * self.most_iterations * (self.student_steps * voting + self.teacher_steps * self.teachers * weights)
+
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the claim takes for granted."""

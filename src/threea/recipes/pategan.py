@@ -56,6 +56,11 @@ class PATEGAN(Recipe):
     def __post_init__(self) -> None:
         _ = self.adapt
 
+    def training(self, size: int) -> float:
+        """Return about how many multiplications the votes take, given how many numbers a row is."""
+        # Most of a teacher's time is not spent on multiplications.
+        return self.rounds * self.teachers * (self.inputs * size + 1e6) * 10.0
+
     @property
     def approximate(self) -> ColumnHistograms:
         """Rows per class, and the scale of every column."""
