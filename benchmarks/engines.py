@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,8 +37,9 @@ from threea.testing import SilentNoise
 
 SIZES = (1_000_000, 10_000_000)
 LARGEST = 100_000_000
-KILLS = {"dask": 30, "spark": 10}
+KILLS = {"dask": 6, "spark": 10}
 PER_PASS = 2
+CLUSTERS = 5
 
 
 def _kept(name: str, value: Any) -> None:
@@ -128,9 +130,14 @@ def all_faults() -> None:
     from threea.backends.dask_engine import connect
     from threea.backends.spark_engine import session
 
-    client, close = connect(None, 2)
-    found = {"dask": faults("dask", client), "duplicated tasks": duplicates(client)}
-    close()
+    totals: Counter[str] = Counter()
+    for _ in range(CLUSTERS):
+        client, close = connect(None, 2)
+        totals.update(faults("dask", client))
+        repeated = duplicates(client)
+        close()
+        _kept("faults", {"dask": {"clusters": CLUSTERS, **totals}, "duplicated tasks": repeated})
+    found: dict[str, Any] = {"dask": {"clusters": CLUSTERS, **totals}, "duplicated tasks": repeated}
     # Of a local master, Spark gives up at a task's first failure unless told otherwise.
     spark = session("local[2,4]", None)
     found["spark"] = faults("spark", spark)
