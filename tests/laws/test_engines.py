@@ -6,7 +6,19 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from engines import PARTITIONS, SCHEMA, TABLE, expected, kept, recut_in_memory, release, samples, sums, values, written
+from engine_laws import (
+    PARTITIONS,
+    SCHEMA,
+    TABLE,
+    expected,
+    kept,
+    recut_in_memory,
+    release,
+    samples,
+    sums,
+    values,
+    written,
+)
 
 from threea import publish
 from threea.anonymize.open_table import open_table
