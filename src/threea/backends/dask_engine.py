@@ -216,6 +216,10 @@ class DaskWorkers(Workers):
         watch.start()
         try:
             for _, answer in distributed.as_completed(futures, loop=self._client.loop, with_results=True):
+                if isinstance(answer, BaseException):
+                    # What was cancelled comes as an answer, and is none.
+                    problem = type(answer).__name__
+                    break
                 yield answer
         except Exception as error:
             problem = type(error).__name__

