@@ -34,10 +34,11 @@ def loaded(folder, recipe):
     return set(done.stdout.splitlines()[-1].split())
 
 
-def test_a_release_of_sums_loads_no_accountant_and_no_scipy(folder):
+def test_a_release_of_sums_loads_no_accountant_and_little_of_scipy(folder):
     found = loaded(folder, "independent")
-    assert {"numpy", "pyarrow", "opendp"} <= found
-    assert not found & {"dp_accounting", "scipy", "polars", "jax", "sklearn", "rich", "optuna"}
+    # Noise on many numbers at once takes the normal quantile from scipy.special.
+    assert {"numpy", "pyarrow", "opendp", "mpmath", "scipy.special"} <= found
+    assert not found & {"dp_accounting", "scipy.optimize", "scipy.stats", "polars", "jax", "sklearn", "rich", "optuna"}
 
 
 def test_a_release_with_private_choices_is_priced_without_an_accountant(folder):
