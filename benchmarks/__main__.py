@@ -17,6 +17,7 @@ NAMES = (
     "kip",
     "published_leaks",
     "mcgen_leaks",
+    "clustmix_formula",
     "regression",
     "no_target",
     "ledger_faults",
