@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
+from quick import quick
 
 from threea.anonymize.accountant import Line
 from threea.anonymize.cache import Cache
@@ -34,10 +35,11 @@ from threea.audit.runs import Batch, collect
 from threea.audit.statistics import BLACK_BOX, STATISTICS, counts, scores
 from threea.backends import open_backend
 from threea.budget import Adjacency, Budget, epsilon_from, mu_from
+from threea.certificate import Guarantee
 from threea.errors import SettingError
 from threea.framework import Recipe
 from threea.model_summary import ModelSummary
-from threea.recipes import Independent
+from threea.recipes import RECIPES, Independent
 from threea.testing import SeededNoise
 
 DELTA = 1e-5
@@ -258,6 +260,14 @@ def test_rows_released_on_a_published_methods_word_are_caught():
     assert result["lower_bound"] == result["direct_lower_bound"]
 
 
+@pytest.mark.parametrize("name", [name for name in RECIPES if RECIPES[name]().guarantee is Guarantee.PROVEN])
+def test_every_recipe_runs_through_the_audited_door(name):
+    run = Batch(quick(name), Budget(1.0), PAIRS["outlier"], 1, (0,)).run()[0]
+    assert not run.failed
+    assert run.white[1] > 0, "no answer was noted"
+    assert len(run.black) > 0
+
+
 @pytest.mark.parametrize(("adjacency", "trials"), [(Adjacency.ADD_REMOVE, 100), (Adjacency.REPLACE, 40)])
 def test_independent_passes_on_every_pair(adjacency, trials):
     result = audit(Seeded(), epsilon=1, delta=DELTA, adjacency=adjacency, trials=trials)
@@ -323,6 +333,7 @@ def test_the_audit_of_a_single_count_is_tight():
 
 GROUP = SCHEMA["group"].cells(4)
 GAPS = QualityScores((Marginal((GROUP,)), Marginal((SCHEMA["label"].cells(4),))), ((10.0,) * 5, (5.0, 5.0, 0.0, 0.0)))
+WEIGHTED = dataclasses.replace(GAPS, weights=(2, 3), penalties=(0.0, 6.5))
 
 
 def first_class(chunk):
@@ -348,6 +359,8 @@ ASKED = {
     "gaussian without a hash": (Gaussian(1.5), lambda table, charge: table.measure(UNHASHABLE, charge)),
     "laplace": (Pure(1.0), lambda table, charge: table.measure(Marginal((GROUP,)), charge)),
     "select": (Pure(2.0), lambda table, charge: table.select(GAPS, charge)),
+    "select, priced in GDP": (Gaussian(0.5), lambda table, charge: table.select(GAPS, charge)),
+    "select, weighted": (Gaussian(0.4), lambda table, charge: table.select(WEIGHTED, charge)),
     "vote": (Gaussian(1.0), lambda table, charge: table.vote(first_class, {"group": np.zeros(3)}, 2, 2, charge)),
 }
 

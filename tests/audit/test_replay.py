@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from quick import quick
 
 from threea.anonymize import chunk_sum, door, open_table
 from threea.anonymize.clipping import Norm, step_of
@@ -27,16 +28,9 @@ from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.framework import Recipe
-from threea.recipes import AIM, MST, RECIPES, DPMix, Independent, MCGen, PrivBayes, RonGauss
+from threea.recipes import RECIPES, Independent, MCGen, RonGauss
 from threea.table.schema import Schema
 
-# Fewer of the same questions.
-QUICK: dict[str, Any] = {
-    "dpmix": DPMix(points=5),
-    "privbayes": PrivBayes(degree=2),
-    "mst": MST(bins=8, iterations=10),
-    "aim": AIM(bins=8, iterations=10),
-}
 PROVEN = [name for name in RECIPES if name != "auto" and RECIPES[name]().guarantee is Guarantee.PROVEN]
 PLAIN = (Setting(),)
 
@@ -47,7 +41,7 @@ def worst(questions: list[Question]) -> float:
 
 @pytest.mark.parametrize("name", PROVEN)
 def test_no_question_changes_by_more_than_its_price(name: str) -> None:
-    questions = replay(QUICK.get(name) or RECIPES[name](), among=list(settings(thorough=False)))
+    questions = replay(quick(name), among=list(settings(thorough=False)))
     assert questions
     for question in questions:
         assert not question.over, f"{question.line} changes by {question.worst} of its price: {question.where}"
@@ -57,7 +51,7 @@ def test_no_question_changes_by_more_than_its_price(name: str) -> None:
 def test_prices_are_tight(name: str) -> None:
     """Noise is not added for nothing: some row reaches all but 1% of what each question is priced at."""
     found = Setting(engine="csv", known=False, adjacency=Adjacency.REPLACE)
-    for question in replay(QUICK.get(name) or RECIPES[name](), among=[Setting(), Setting(rich=True), found]):
+    for question in replay(quick(name), among=[Setting(), Setting(rich=True), found]):
         assert question.tightest >= 0.99, f"{question.line} reaches {question.tightest} of its price"
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from nasty import ROWS as NASTY_ROWS
 from nasty import SCHEMA as NASTY_SCHEMA
 from nasty import arrow as nasty_table
+from quick import quick
 
 import threea.recipes
 from threea.anonymize.open_table import open_table
@@ -26,13 +27,7 @@ from threea.recipes import DEFAULT, RECIPES
 from threea.testing import CASES, LAWS, TABLE_LAWS, Case, SeededNoise, SilentNoise
 from threea.testing.releases import OUT, run
 
-# Fewer of the same questions, so that the laws are asked in less time.
-QUICK: dict[str, dict[str, Any]] = {
-    "dpmix": {"points": 5},
-    "mst": {"bins": 8, "iterations": 10},
-    "aim": {"bins": 8, "iterations": 10},
-}
-PROVEN = [recipe(**QUICK.get(name, {})) for name, recipe in RECIPES.items() if recipe().guarantee is Guarantee.PROVEN]
+PROVEN = [quick(name) for name, recipe in RECIPES.items() if recipe().guarantee is Guarantee.PROVEN]
 EVERY_RECIPE = pytest.mark.parametrize("recipe", PROVEN, ids=lambda recipe: recipe.name)
 # What `auto` picks for a table is among the others; its own laws are those of no table.
 PICKED = pytest.mark.parametrize(

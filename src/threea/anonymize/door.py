@@ -26,11 +26,11 @@ from threea.anonymize.noisy_sum import noisy_sum, rounded_up, scale_of
 from threea.anonymize.plan import Charge, Plan
 from threea.anonymize.query import Answer, Features, Query, Stack
 from threea.anonymize.sampled import SampledTable
-from threea.anonymize.selection import SCORE_STEP, QualityScores, Values, threshold
+from threea.anonymize.selection import SCORE_STEP, QualityScores, Values, choice_scale, threshold
 from threea.anonymize.spending import Unit
 from threea.backends import RowBackend
 from threea.backends.frames import Frame
-from threea.budget import Adjacency, Budget, choice_range
+from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
 from threea.table.dialect import Dialect
 from threea.table.layout import released
@@ -232,10 +232,8 @@ class PrivateTable:
         rows = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
         moved = rows * scores.heaviest(eligible) / SCORE_STEP
         found, noise = self._interior.scores(scores)[eligible], self._interior.noise
-        if isinstance(event, Pure):
-            return eligible[noise.choose(found, scale=rounded_up(2 * moved / event.epsilon))]
-        losses = choice_range(1 / event.noise_multiplier)
-        return eligible[noise.exponential(found, scale=rounded_up(2 * moved / losses))]
+        choose = noise.choose if isinstance(event, Pure) else noise.exponential
+        return eligible[choose(found, scale=rounded_up(choice_scale(event, moved)))]
 
     def vote(self, teacher: Teacher, inputs: Chunk, classes: int, parts: int, charge: Charge) -> Answer:
         """Split the rows into disjoint parts, train a teacher on each, and count their votes on public inputs.

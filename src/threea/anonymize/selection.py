@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.query import Marginal
+from threea.budget import choice_range
 from threea.errors import SettingError
 
 SCORE_STEP = 2.0**-10
@@ -65,6 +67,12 @@ class QualityScores:
     def heaviest(self, among: Sequence[int]) -> int:
         """Return the largest weight among some candidates: so many times a unit's rows move a score."""
         return max((self.weights[position] for position in among), default=1) if self.weights else 1
+
+
+def choice_scale(event: Gaussian | Pure, moved: float) -> float:
+    """Return how much higher a score must be to be e times as likely, if one unit moves each by at most `moved`."""
+    losses = event.epsilon if isinstance(event, Pure) else choice_range(1 / event.noise_multiplier)
+    return 2 * moved / losses
 
 
 def _kept(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from threea.anonymize.interior import Interior, Teacher
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Answer, Query, Stack
 from threea.anonymize.sampled import SampledTable
-from threea.anonymize.selection import QualityScores, Values
+from threea.anonymize.selection import QualityScores, Values, choice_scale
 from threea.backends import RowBackend
 from threea.budget import Adjacency
 from threea.table.schema import Chunk, Schema
@@ -104,11 +104,10 @@ class AuditedTable(PrivateTable):
         eligible = list(range(len(scores.marginals)) if among is None else among)
         choice = super().select(scores, charge, eligible)
         self._note_plan(charge)
-        assert isinstance(charge.event, Pure)
-        moved = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
-        left, right = (
-            _log_chances(self._scored(scores, side)[eligible], 2 * moved / charge.event.epsilon) for side in (0, 1)
-        )
+        assert isinstance(charge.event, Pure | Gaussian)
+        rows = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
+        scale = choice_scale(charge.event, rows * scores.heaviest(eligible))
+        left, right = (_log_chances(self._scored(scores, side)[eligible], scale) for side in (0, 1))
         self._tape.ratio += float((right - left)[eligible.index(choice)])
         self._tape.numbers += 1
         return choice
@@ -171,6 +170,7 @@ class AuditedTable(PrivateTable):
             for part, expected in zip(exact, scores.expected, strict=True)
         ]
         scored: Vector = np.array(distances) - np.array(scores.penalties or [0.0] * len(distances))
+        scored *= np.array(scores.weights or [1] * len(distances))
         return scored
 
 
