@@ -22,8 +22,12 @@ NAMES = (
     "gallery",
     "published_leaks",
     "mcgen_leaks",
+<<<<<<< HEAD
     "network_leaks",
     "laplace_digits",
+=======
+    "clustmix_formula",
+>>>>>>> bench
     "regression",
     "score",
     "tune",
