@@ -22,12 +22,9 @@ NAMES = (
     "gallery",
     "published_leaks",
     "mcgen_leaks",
-<<<<<<< HEAD
     "network_leaks",
     "laplace_digits",
-=======
     "clustmix_formula",
->>>>>>> bench
     "regression",
     "score",
     "tune",
