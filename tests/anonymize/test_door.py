@@ -105,7 +105,7 @@ def sample():
 def test_the_surface_of_a_private_table_is_frozen():
     public = {name for name in dir(PrivateTable) if not name.startswith("_")}
     asks = {"measure", "prepay", "stddev", "select", "vote", "sampled", "expose"}
-    facts = {"schema", "layout", "budget", "unit", "restore", "accepts_unproven"}
+    facts = {"schema", "layout", "budget", "unit", "restore", "accepts_unproven", "elsewhere"}
     accounts = {
         "spent",
         "doubts",

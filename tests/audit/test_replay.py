@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from quick import quick
 
-from threea.anonymize import chunk_sum, door, open_table
+from threea.anonymize import chunk_sum, door
 from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import ClusterSums, Scores
@@ -27,6 +27,7 @@ from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.audit import replay as module
 from threea.audit.neighbours import LAYOUT, SCHEMA, corners, neighbours, table
 from threea.audit.replay import Question, Setting, replay, settings
+from threea.backends import units
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
@@ -123,7 +124,7 @@ def test_a_bound_read_from_the_rows_is_caught() -> None:
 
 def test_rows_of_a_person_that_are_not_bounded_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        open_table, "UnitBackend", lambda backend, unit, most, key: UnitBackend(backend, unit, 10**9, key)
+        units, "UnitBackend", lambda backend, unit, most, key: UnitBackend(backend, unit, 10**9, key)
     )
     assert worst(replay(Independent(), among=[Setting(by_person=True)])) > 100
 

@@ -395,7 +395,7 @@ def test_nothing_is_read_but_by_paid_questions() -> None:
     assert sorted(backend.calls[:-2]) == sorted(("count_values", (column,), paid) for column in text)
     for (verb, columns, charged), line in zip(backend.calls[-2:], ["discover ranges", "discover values"], strict=True):
         paid = [*paid, line]
-        assert (verb, sorted(columns), charged) == ("sum", sorted(NUMERIC), paid)
+        assert (verb, sorted(columns), charged) == ("batches", sorted(NUMERIC), paid)
 
 
 def test_a_whole_release_reads_only_after_its_charge() -> None:
@@ -404,7 +404,7 @@ def test_a_whole_release_reads_only_after_its_charge() -> None:
     table = open_table(backend, budget=Budget(1.0), target="died", ledger=ledger)
     backend.calls.clear()
     release = Independent().run(table, rows=10)
-    assert {verb for verb, _, _ in backend.calls} == {"sum", "count_values"}
+    assert {verb for verb, _, _ in backend.calls} == {"batches", "count_values"}
     last = backend.calls[-1][2]
     assert last == [line.name for line in release.plan.lines]
     seen = len(backend.calls)

@@ -54,7 +54,7 @@ def test_its_interval_covers_the_truth():
     missed = {"auc": 0, "accuracy": 0, "log_loss": 0, "calibration_bias": 0}
     for seed in range(RUNS):
         release = released(stays.slice(seed * ROWS, ROWS), noise=SeededNoise(seed), drawn=1_000, seed=seed)
-        model = learner.learned(next(chunk for _, chunk in release.chunks()), release.schema)
+        model = learner.learned(next(release.chunks()), release.schema)
         truth = optimism.exact(model, truth_rows, SCHEMA)
         for figure in release.score.figures:
             missed[figure.name] += abs(figure.value - truth[figure.name]) > figure.margin
@@ -65,7 +65,7 @@ def test_without_noise_it_is_what_the_private_rows_give(monkeypatch):
     monkeypatch.setattr(optimism, "REPEATS", 0)
     rows = hospital.stays(6_000)
     release = released(rows, noise=SilentNoise(), budget=Budget(1e3))
-    model = learner.learned(next(chunk for _, chunk in release.chunks()), release.schema)
+    model = learner.learned(next(release.chunks()), release.schema)
     exact = optimism.exact(model, codec.encode(rows, SCHEMA), SCHEMA)
     found = {figure.name: figure.value for figure in release.score.figures}
     assert found["accuracy"] == exact["accuracy"]
@@ -80,7 +80,7 @@ def test_many_classes_and_numbers_have_figures_of_their_own(target, figures, mon
     rows, schema = hospital.stays(4_000), dataclasses.replace(SCHEMA, target=target)
     release = released(rows, noise=SilentNoise(), budget=Budget(50.0), schema=schema)
     assert [figure.name for figure in release.score.figures] == figures
-    model = learner.learned(next(chunk for _, chunk in release.chunks()), release.schema)
+    model = learner.learned(next(release.chunks()), release.schema)
     exact = optimism.exact(model, codec.encode(rows, schema), schema)
     for figure in release.score.figures:
         tolerance = {"r2": 0.08, "mae": 0.15 * exact.get("mae", 0)}.get(figure.name, 0.001)
