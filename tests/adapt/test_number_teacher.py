@@ -86,3 +86,11 @@ def test_scores_rise_with_the_number_and_are_orthonormal(made: tuple[Taught, pa.
     np.testing.assert_allclose(gram, np.eye(2), atol=0.05)
     middles = [np.mean([i for i, g in enumerate(tree.label.groups) if g == k]) for k in np.flatnonzero(~missing)]
     assert (np.diff(scores[~missing, 0][np.argsort(middles)]) > 0).all()
+
+
+def test_where_noise_leaves_no_number_there_is_nothing_to_learn() -> None:
+    # With this noise all rows that the tree draws lack their label.
+    common = {"day": [None, None], "flag": ["yes", None], "ward": ["b", "c"], "person": ["q", None]}
+    table = pa.table({**common, "number": [None, 1e-08], "code": [3, 3], "cost": [None, float("nan")]})
+    opened = open_table(table, target="code", budget=Budget(1.0), noise=SeededNoise(36), unit="person")
+    assert LabelTree().run(opened, rows=20).table.num_rows == 20

@@ -102,6 +102,8 @@ def to_budget(page, table, **described):
     for label, value in described.items():
         page.get_by_label(label).select_option(value)
     press(page, "Go on")
+    # The next page must be there before what is on it is counted.
+    page.get_by_label("I confirm").wait_for()
     if page.get_by_label("Still as read").count():
         page.get_by_label("Still as read").check()
     page.get_by_label("I confirm").check()

@@ -73,6 +73,9 @@ def taught_numbers(
         return model
     cells = tuple(tree.features[index].merged for index in learned)
     rows = _Drawn.of(tree, learned, classes, scores[classes])
+    if not len(rows.cells):
+        # By the noisy counts nobody has a number: there is nothing to learn.
+        return model
     weights = np.zeros((SCORES, rows.cells.shape[1]))
     query = ScoreGradient(tree.label, scores, np.zeros(tree.label.size), cells, weights, clip=1.0)
     noise = max(_CLIP * table.stddev(query, charge), model.stddev)
