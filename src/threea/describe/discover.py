@@ -33,14 +33,16 @@ def steps(schema: Schema) -> tuple[Step, ...]:
     if schema.origin is not Origin.TYPES:
         return ()
     undeclared, text, numeric = bool(_undeclared(schema)), bool(_text(schema)), bool(_numeric(schema))
+    # Both looks at numbers together weigh as much as each of the others.
     wanted = {
-        KINDS: (undeclared, Gaussian),
-        CATEGORIES: (text or undeclared, PartitionSelection),
-        RANGES: (numeric or undeclared, Gaussian),
-        VALUES: (numeric or undeclared, Gaussian),
+        KINDS: (undeclared, Gaussian, 1.0),
+        CATEGORIES: (text or undeclared, PartitionSelection, 1.0),
+        RANGES: (numeric or undeclared, Gaussian, 0.6),
+        VALUES: (numeric or undeclared, Gaussian, 0.4),
     }
-    asked = [(name, kind) for name, (needed, kind) in wanted.items() if needed]
-    found = (Step(name=name, weight=SHARE / len(asked), kind=kind) for name, kind in asked)
+    asked = [(name, kind, weight) for name, (needed, kind, weight) in wanted.items() if needed]
+    all_weights = sum(weight for _, _, weight in asked)
+    found = (Step(name=name, weight=SHARE * weight / all_weights, kind=kind) for name, kind, weight in asked)
     return (*found, *class_target.steps(schema))
 
 

@@ -37,7 +37,7 @@ _MOST_FINER = 0.05
 """The same of numbers that are no multiples of a step: they would be rounded."""
 _PADDING = 0.4
 """Bounds are wider than where rows stand out by this share, as far as the first look allows: tails are thin. Chosen."""
-_LEFT_OUT = 0.01
+_LEFT_OUT = 0.001
 """Bounds are widened for rows that the first look left out if they are more than this share. Chosen."""
 _MOST_SINGLE = 256
 """Values may have a bin each if they are no more. Chosen."""
@@ -164,7 +164,9 @@ class FirstLook:
         return replace(self.cells, edges=(ends[0], *within, ends[1]), step=self.step)
 
     def beyond(self, low: float, high: float, below: float, above: float, stddev: float) -> tuple[float, ...]:
-        """Return edges of public cells beyond the second look, up to 0 or twice as far, where rows were left out.
+        """Return edges of public cells beyond the second look, where rows were left out.
+
+        Away from 0 they reach twice as far; towards 0 there is one more.
 
         Args:
             low: Where the second look began.
@@ -175,8 +177,9 @@ class FirstLook:
         """
         seen = max(_STANDS_OUT * stddev, _LEFT_OUT * self.rows)
         edges = np.array(self.cells.edges)
-        least = min(0.0, 2 * low) if below > seen else low
-        most = max(0.0, 2 * high) if above > seen else high
+        # Edges are half an octave apart.
+        least = (2 * low if low < 0 else 0.7 * low) if below > seen else low
+        most = (2 * high if high > 0 else 0.7 * high) if above > seen else high
         return tuple(edges[((edges >= least) & (edges < low)) | ((edges > high) & (edges <= most))].tolist())
 
 
