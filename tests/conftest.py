@@ -1,6 +1,7 @@
 """What all tests share: a machine may be busy, so no example is failed for taking its time, and no library spins."""
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -8,6 +9,15 @@ from hypothesis import settings
 # Tests run side by side, one on each core: threads of their own would only wait for one another.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+
+# Networks are compiled once for every shape, not once in every test; the folder is the runs' own.
+COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+for variable, value in {
+    "JAX_COMPILATION_CACHE_DIR": str(COMPILED),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}.items():
+    os.environ.setdefault(variable, value)
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")

@@ -123,9 +123,7 @@ def test_a_bound_read_from_the_rows_is_caught() -> None:
 
 
 def test_rows_of_a_person_that_are_not_bounded_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        units, "UnitBackend", lambda backend, unit, most, key: UnitBackend(backend, unit, 10**9, key)
-    )
+    monkeypatch.setattr(units, "UnitBackend", lambda backend, unit, most, key: UnitBackend(backend, unit, 10**9, key))
     assert worst(replay(Independent(), among=[Setting(by_person=True)])) > 100
 
 
