@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import tempfile
+import warnings
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,6 +31,8 @@ _PREFIX = "threea-studio-"
 def serve_folder(folder: Path, *, browser: bool) -> None:
     """Serve until interrupted; uploads and jobs end with it."""
     root = Folder.at(folder)
+    # A signal may come before the server's first step: it is then ended before it began, and nothing is amiss.
+    warnings.filterwarnings("ignore", message="coroutine 'Server.serve' was never awaited")
     for number in (signal.SIGTERM, signal.SIGHUP):
         # However it is ended, uploads are removed; the server raises a signal anew once it has shut down.
         signal.signal(number, _interrupt)
