@@ -136,7 +136,7 @@ def open_interior(
     opened = (data, Frame()) if _only_sums(data) else open_engine(data, dialect, engine, cluster, workers)
     backend, restore = opened
     described = _described(backend.layout, schema, target, unit.column, target_kind)
-    if not described.modelled:
+    if not described.valued:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     rehearse(described, backend.layout, restore)
     # Whatever the noise needs is loaded before anything is charged.

@@ -10,9 +10,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from numpy.typing import NDArray
+
 from threea.errors import SchemaError
 from threea.table import dates
 from threea.table.cells import Bins, Categories, Cells, edges_between
+
+Chunk = dict[str, NDArray[Any]]
+"""Encoded columns by name."""
+
+OTHER = "other"
+"""What stands in a synthetic table for a category that the schema does not list."""
 
 
 class Kind(StrEnum):
@@ -155,6 +163,20 @@ class Column:
         return self.kind in (Kind.INTEGER, Kind.DATE, Kind.DATETIME)
 
     @property
+    def unit(self) -> float:
+        """The distance between neighbouring values; for any number, a millionth of the way between the bounds."""
+        if self.step or self.whole:
+            return self.step or 1.0
+        assert self.lower is not None
+        assert self.upper is not None
+        return (self.upper - self.lower) * 2.0**-20
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The listed values in the order of their codes, "other" included if there are others."""
+        return (*self.categories, OTHER) if self.open_ended else self.categories
+
+    @property
     def digest(self) -> str:
         """A short digest of what the column's TOML section says."""
         text = "".join(f"{key} = {toml_text(value)}\n" for key, value in (("name", self.name), *column_fields(self)))
@@ -187,7 +209,7 @@ def column_fields(column: Column) -> Iterable[tuple[str, Any]]:
     """Yield what a column's TOML section says: only what differs from the defaults."""
     yield "kind", str(column.kind)
     if column.kind.numeric:
-        show = dates.to_text if column.kind.temporal else (lambda value, _: _plain(value, column.whole))
+        show = dates.to_text if column.kind.temporal else (lambda value, _: plain_number(value, column.whole))
         yield "lower", show(column.lower, column.kind)
         yield "upper", show(column.upper, column.kind)
         if column.special:
@@ -195,7 +217,7 @@ def column_fields(column: Column) -> Iterable[tuple[str, Any]]:
         if column.edges:
             yield "edges", [show(value, column.kind) for value in column.edges]
         if column.step:
-            yield "step", _plain(column.step, column.whole)
+            yield "step", plain_number(column.step, column.whole)
         if column.log:
             yield "log", True
     if column.kind.listed and column.kind is not Kind.BOOLEAN:
@@ -267,7 +289,8 @@ def category_text(name: str, value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _plain(value: float | None, whole: bool) -> float | int | None:
+def plain_number(value: float | None, whole: bool) -> float | int | None:
+    """Return a number as it is written: whole ones without a point."""
     return int(value) if whole and value is not None else value
 
 

@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from threea.errors import SchemaError
-from threea.table.column import LOOKS, Column, Kind, column_fields, column_from, toml_text
+from threea.table import learned
+from threea.table.column import LOOKS, OTHER, Chunk, Column, Kind, column_fields, column_from, toml_text
+from threea.table.learned import Distance
+from threea.table.rule_checks import check_rules
+from threea.table.rule_repair import check_possible
+from threea.table.rule_syntax import rule_lines, rules_from
+from threea.table.rules import Rule
 
 __all__ = ["LOOKS", "OTHER", "Chunk", "Column", "Kind", "Origin", "Schema"]
-
-Chunk = dict[str, NDArray[Any]]
-"""Encoded columns by name."""
-
-OTHER = "other"
-"""What stands in a synthetic table for a category that the schema does not list."""
 
 
 class Origin(StrEnum):
@@ -54,9 +52,10 @@ class Schema:
         number_target: Without bounds and categories yet, that a target of few whole numbers is still no class.
         origin: Where it comes from: the owner, the table's types alone, answers of the door, or another release.
         source: For a schema of another release, that release's `synthetic_sha256`, where it is known.
+        rules: What every row keeps; public knowledge as the rest is.
 
     Raises:
-        SchemaError: Two columns of one name, or a target that is not among them.
+        SchemaError: Two columns of one name, a target that is not among them, or rules that cannot be kept.
     """
 
     columns: tuple[Column, ...]
@@ -65,6 +64,7 @@ class Schema:
     origin: Origin = Origin.OWNER
     number_target: bool = False
     source: str = ""
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -75,20 +75,45 @@ class Schema:
             raise SchemaError(f"target ({self.target}) is not a column; columns are: {', '.join(names)}")
         if self.target is not None and self[self.target].kind is Kind.ID:
             raise SchemaError(f"target ({self.target}) is of kind id, which is never read; choose another")
+        if self.rules:
+            check_rules(self.rules, self._by_name, self.target)
+            check_possible(self._by_name, self.rules, self.target)
 
     def __getitem__(self, name: str) -> Column:
         """Return a column by name."""
         return next(column for column in self.columns if column.name == name)
 
     @property
-    def modelled(self) -> tuple[Column, ...]:
-        """The columns whose values are learned, that is all but ids."""
+    def valued(self) -> tuple[Column, ...]:
+        """The columns that hold values, that is all but ids."""
         return tuple(column for column in self.columns if column.kind is not Kind.ID)
+
+    @property
+    def modelled(self) -> tuple[Column, ...]:
+        """The columns as they are learned: those with values, but what follows from others, by the rules."""
+        return learned.modelled(self.rules, self.valued, self.target) if self.rules else self.valued
+
+    @property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
 
     @property
     def features(self) -> tuple[Column, ...]:
         """The modelled columns without the target."""
         return tuple(column for column in self.modelled if column.name != self.target)
+
+    def learned(self, chunk: Chunk) -> Chunk:
+        """Return encoded rows as a model learns them, each by itself: of an ordered column, its distance."""
+        return learned.learned(chunk, self.rules, self._by_name, self.target) if self.rules else chunk
+
+    def sources(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return which columns must be read to learn those of these names."""
+        return learned.sources(self.rules, self._by_name, self.target, names) if self.rules else tuple(names)
+
+    @property
+    def distances(self) -> Mapping[str, Distance]:
+        """Which columns are learned as distances from others."""
+        return learned.distances(self.rules, self._by_name, self.target) if self.rules else {}
 
     @property
     def untouched(self) -> tuple[str, ...]:
@@ -114,15 +139,20 @@ class Schema:
             SchemaError: The file cannot be read as a schema.
         """
         try:
-            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+            return cls.from_toml(Path(path).read_text(encoding="utf-8"), Path(path).parent)
         except OSError as error:
             raise SchemaError(f"schema ({path}) cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise SchemaError(f"schema ({path}) is not UTF-8 text; is it a schema.toml?") from None
 
     @classmethod
-    def from_toml(cls, text: str) -> Schema:
-        """Read a schema from TOML text."""
+    def from_toml(cls, text: str, folder: Path | None = None) -> Schema:
+        """Read a schema from TOML text.
+
+        Args:
+            text: What a schema file says.
+            folder: Where files that its rules name are; None if there is none.
+        """
         try:
             data = tomllib.loads(text)
         except ValueError as error:
@@ -132,23 +162,33 @@ class Schema:
         columns = data.get("column")
         if not isinstance(columns, dict) or not columns:
             raise SchemaError("schema has no [column.NAME] sections; make a draft with `threea schema`")
-        known = ("target", "confirmed", "origin", "release", "column")
+        known = ("target", "confirmed", "origin", "release", "column", "rules")
         unknown = set(data) - set(known)
         if unknown:
             raise SchemaError(f"schema has unknown keys ({', '.join(sorted(unknown))}); known are {', '.join(known)}")
         origin, source = _origin_from(data)
-        schema = cls.of(columns, target=data.get("target"))
+        schema = cls.of(columns, data.get("target"), data.get("rules", []), folder)
         return replace(schema, confirmed=data.get("confirmed") is True, origin=origin, source=source)
 
     @classmethod
-    def of(cls, columns: Mapping[str, Any], target: str | None = None) -> Schema:
-        """Make a schema from plain data, a mapping of column names to what their TOML sections would say.
+    def of(
+        cls, columns: Mapping[str, Any], target: str | None = None, rules: Any = (), folder: Path | None = None
+    ) -> Schema:
+        """Make a schema from plain data.
+
+        Args:
+            columns: By name, what their TOML sections would say.
+            target: The column that models will learn to predict, if any.
+            rules: What the TOML sections of rules would say.
+            folder: Where files that rules name are; None if there is none.
 
         Example:
             >>> Schema.of({"age": {"kind": "integer", "lower": 0, "upper": 120}})["age"].upper
             120.0
         """
-        return cls(tuple(column_from(name, fields) for name, fields in columns.items()), target=target)
+        described = {name: column_from(name, fields) for name, fields in columns.items()}
+        kept = rules_from(list(rules) if isinstance(rules, tuple) else rules, described, folder)
+        return cls(tuple(described.values()), target=target, rules=kept)
 
     def to_toml(self, notes: Mapping[str, str] | None = None, *, marks: bool = False, release: str = "") -> str:
         """Write the schema as TOML.
@@ -173,6 +213,8 @@ class Schema:
             lines += [f"{key} = {toml_text(value)}" for key, value in column_fields(column)]
             if marks and column.as_read:
                 lines.append(f"as_read = {toml_text(column.as_read)}")
+        for rule in self.rules:
+            lines += ["", *rule_lines(rule, self._by_name)]
         return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,48 @@
+"""Numbers and moments as a column's type writes them: rounded, so that rules are kept by what is read back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from threea.table import codec
+from threea.table.column import Column, Kind
+from threea.table.layout import plain
+
+_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1.0}
+_DAY = 86_400e6
+
+
+def written(values: NDArray[Any], column: Column, kind: pa.DataType) -> NDArray[Any]:
+    """Return encoded values as they are once written in a type and read back.
+
+    Example:
+        >>> import numpy as np
+        >>> price = Column(name="price", kind=Kind.REAL, lower=0, upper=9)
+        >>> written(np.array([1.234, np.nan]), price, pa.decimal128(5, 2))
+        array([1.23,  nan])
+    """
+    if column.kind.listed or _exact(column, kind):
+        return values
+    return codec.encode_column(codec.decode_column(values, column, kind), column)
+
+
+def grain(column: Column, kind: pa.DataType) -> float:
+    """Return the distance between neighbouring values that a numeric column's type writes; 0 for any number."""
+    own, inner = column.step or float(column.whole), plain(kind)
+    if column.kind is Kind.DATETIME:
+        return _UNITS[inner.unit] if pa.types.is_timestamp(inner) else _DAY if pa.types.is_date(inner) else own
+    if pa.types.is_integer(inner):
+        return max(own, 1.0)
+    return max(own, 10.0**-inner.scale) if pa.types.is_decimal(inner) else own
+
+
+def _exact(column: Column, kind: pa.DataType) -> bool:
+    """Tell whether a type holds every value of a column as it is."""
+    if column.kind is Kind.INTEGER:
+        return bool(pa.types.is_int64(kind) or pa.types.is_int32(kind))
+    if column.kind is Kind.DATE:
+        return bool(pa.types.is_date(kind))
+    return bool(pa.types.is_float64(kind)) or (pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz is None)
