@@ -23,7 +23,19 @@ from threea.table.cells import multiple, steps_below
 from threea.table.column import Chunk, Column
 from threea.table.learned import Distance, distances
 from threea.table.rule_checks import in_order
-from threea.table.rules import Columns, Combinations, Missing, Order, Range, Rule, Truth, applies, missing, worked_out
+from threea.table.rules import (
+    Columns,
+    Combinations,
+    Missing,
+    Order,
+    Range,
+    Rule,
+    Truth,
+    applies,
+    kinds_of,
+    missing,
+    worked_out,
+)
 
 Floats = NDArray[np.float64]
 Values = Floats | NDArray[np.int64]
@@ -179,14 +191,14 @@ class RuleKeeper:
         """Give rows the listed combination that agrees most with theirs."""
         bad = np.flatnonzero(rule.broken(rows, self.columns))
         found = np.stack([rows[name][bad] for name in rule.columns], axis=1)
-        kinds, which = np.unique(found, axis=0, return_inverse=True)
+        kinds, which = kinds_of(list(found.T))
         # Each counts as one and a little, less than all that come before; the target as more than all others.
         weights = 1.0 + 2.0 ** -np.arange(2.0, len(rule.columns) + 2.0)
         weights[[name == self.target for name in rule.columns]] = 2.0 * len(rule.columns)
         allowed = rule.codes(self.columns)
         nearest = [allowed[int(np.argmax(((kind == allowed) | (kind < 0)) @ weights))] for kind in kinds]
         if nearest:
-            chosen = np.where(found < 0, found, np.array(nearest)[which.ravel()])
+            chosen = np.where(found < 0, found, np.array(nearest)[which])
             for position, name in enumerate(rule.columns):
                 rows[name] = _put(rows[name], bad, chosen[:, position])
 

@@ -9,7 +9,7 @@ A missing value breaks no rule but `Missing`, and a dependence where the value t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,11 +121,10 @@ class Combinations:
 
     def broken(self, chunk: Chunk, columns: Columns) -> Truth:
         """Return which rows break it."""
-        rows = np.stack([chunk[name] for name in self.columns], axis=1)
-        kinds, which = np.unique(rows, axis=0, return_inverse=True)
+        kinds, which = kinds_of([chunk[name] for name in self.columns])
         allowed = self.codes(columns)
-        agree = ((kinds[:, None, :] == allowed) | (kinds[:, None, :] < 0)).all(axis=2).any(axis=1)
-        return np.asarray(~agree[which.ravel()])
+        agree = [bool(((kind == allowed) | (kind < 0)).all(axis=1).any()) for kind in kinds]
+        return ~np.array(agree, np.bool_)[which]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +213,17 @@ Rule = Order | Dependence | Combinations | Missing | Sum | Range
 def missing(values: NDArray[np.float64] | NDArray[np.int64]) -> Truth:
     """Return which encoded values are missing."""
     return np.asarray(np.isnan(values) if values.dtype.kind == "f" else values < 0)
+
+
+def kinds_of(codes: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the combinations of codes that occur, one in each row, and for each position which it is."""
+    which = np.zeros(len(codes[0]), np.int64)
+    first = which
+    for column in codes:
+        # Numbered anew for each column, so that they stay small.
+        size = int(column.max(initial=0)) + 2
+        _, first, which = np.unique(which * size + column + 1, return_index=True, return_inverse=True)
+    return np.stack([column[first] for column in codes], axis=1), which
 
 
 def applies(when: When, chunk: Chunk, columns: Columns) -> Truth:

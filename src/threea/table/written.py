@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,22 +17,43 @@ _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1.0}
 _DAY = 86_400e6
 
 
-def written(values: NDArray[Any], column: Column, kind: pa.DataType) -> NDArray[Any]:
-    """Return encoded values as they are once written in a type and read back.
+@dataclass(frozen=True)
+class Written:
+    """Returns a column's encoded values as they are once written in its type and read back.
+
+    Args:
+        columns: By name.
+        layout: Their types.
 
     Example:
         >>> import numpy as np
         >>> price = Column(name="price", kind=Kind.REAL, lower=0, upper=9)
-        >>> written(np.array([1.234, np.nan]), price, pa.decimal128(5, 2))
-        array([1.23,  nan])
+        >>> as_written = Written({"price": price}, pa.schema([("price", pa.decimal128(5, 2))]))
+        >>> as_written("price", np.array([1.234, np.nan])), as_written.grains
+        (array([1.23,  nan]), {'price': 0.01})
     """
-    if column.kind.listed or _exact(column, kind):
-        return values
-    return codec.encode_column(codec.decode_column(values, column, kind), column)
+
+    columns: Mapping[str, Column]
+    layout: pa.Schema
+
+    def __call__(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of a column."""
+        column, kind = self.columns[name], self.layout.field(name).type
+        if column.kind.listed or _exact(column, kind):
+            return values
+        return codec.encode_column(codec.decode_column(values, column, kind), column)
+
+    @property
+    def grains(self) -> dict[str, float]:
+        """Distance between neighbouring values of the numeric columns; 0 for any number."""
+        return {
+            name: _grain(column, self.layout.field(name).type)
+            for name, column in self.columns.items()
+            if column.kind.numeric
+        }
 
 
-def grain(column: Column, kind: pa.DataType) -> float:
-    """Return the distance between neighbouring values that a numeric column's type writes; 0 for any number."""
+def _grain(column: Column, kind: pa.DataType) -> float:
     own, inner = column.step or float(column.whole), plain(kind)
     if column.kind is Kind.DATETIME:
         return _UNITS[inner.unit] if pa.types.is_timestamp(inner) else _DAY if pa.types.is_date(inner) else own
