@@ -35,6 +35,7 @@ _HOMES = {
     "threea.table.cells": ("Bins", "Categories", "Merged"),
     "threea.table.row_vectors": ("VectorColumn",),
     "threea.table.column": ("Column", "Kind"),
+    "threea.table.rules": ("Combinations", "Dependence", "Missing", "Order", "Range", "Sum"),
     "threea.table.schema": ("Origin", "Schema"),
     "threea.approximate.bayes_net_model": ("BayesNetModel", "Node"),
     "threea.approximate.column_shape": ("ColumnShape",),

@@ -215,15 +215,15 @@ class Release:
         target = self.schema.target
         shares = self._ratio[0] if self.balance and not (given and target in given) else np.zeros(0)
         if target is None or not len(shares):
-            return self._source.sample(rows, rng, given)
+            return self.source.sample(rows, rng, given)
         conditions = [{**(given or {}), target: Among((code,))} for code in self._codes]
         wanted = zip(rng.multinomial(rows, shares).tolist(), conditions, strict=True)
-        parts = [self._source.sample(count, rng, condition) for count, condition in wanted if count]
+        parts = [self.source.sample(count, rng, condition) for count, condition in wanted if count]
         order = rng.permutation(rows)
         return {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
 
     @property
-    def _source(self) -> Model:
+    def source(self) -> Model:
         """Where rows of the table are drawn from: the model, kept to the rules if there are any."""
         return self._ruled if self.schema.rules else self.model
 
@@ -327,6 +327,7 @@ class Release:
             classes_note=words.REBALANCED if self.classes else "",
             schema_origin=self.schema.provenance,
             schema_untouched=list(self.schema.untouched),
+            schema_rules=[{"rule": rule, "kept": how} for rule, how in self.schema.kept_rules],
             schema_sha256=hashlib.sha256(self.schema_text(synthetic_sha256).encode()).hexdigest(),
             synthetic_sha256=synthetic_sha256,
             model_sha256=model_sha256,

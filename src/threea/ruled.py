@@ -21,7 +21,7 @@ from threea.model_summary import ModelSummary
 from threea.table.conditions import Among, Between, Condition, Given, fits, nothing_fits
 from threea.table.rule_checks import in_order
 from threea.table.rule_repair import RuleKeeper
-from threea.table.rules import Combinations, Dependence, Missing, Order, Range, Rule, Sum, kinds_of, missing
+from threea.table.rules import Combinations, Dependence, Missing, Range, Rule, Sum, kinds_of, missing
 from threea.table.schema import Chunk, Schema
 from threea.table.written import Written
 
@@ -289,20 +289,3 @@ def _with(values: NDArray[Any], index: NDArray[np.int64], new: NDArray[Any]) -> 
     copied = values.copy()
     copied[index] = new
     return copied
-
-
-def kept_how(schema: Schema) -> list[tuple[str, str]]:
-    """Return what each rule says, and how it is kept: by construction, or by redraws.
-
-    Example:
-        >>> columns = {name: {"kind": "integer", "lower": 0, "upper": 9, "nullable": False} for name in "ab"}
-        >>> kept_how(Schema.of(columns, rules=[{"order": "a <= b"}]))
-        [('a <= b', 'by construction')]
-    """
-    apart = schema.distances
-
-    def how(rule: Rule) -> str:
-        made = isinstance(rule, Dependence | Sum) or (isinstance(rule, Order) and rule.end in apart)
-        return "by construction" if made else "by redraws"
-
-    return [(rule.text, how(rule)) for rule in schema.rules]

@@ -21,13 +21,14 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
 from threea.errors import SchemaError
 from threea.table import dates
 from threea.table.column import Column, Kind, category_text, plain_number, toml_text
+from threea.table.learned import distances
 from threea.table.rules import Columns, Combinations, Dependence, Missing, Order, Range, Rule, Sum, When
 
 _KEYS = {
@@ -242,6 +243,24 @@ def _read(text: str, column: Column, where: str) -> Any:
         return float(text)
     except ValueError:
         raise SchemaError(f"{where}: value ({text}) of {column.name} must be a number") from None
+
+
+def kept_rules(rules: Sequence[Rule], columns: Columns, target: str | None) -> list[tuple[str, str]]:
+    """Return what each rule says in words, and how a release keeps it: by construction, or by redraws."""
+    apart = distances(rules, columns, target)
+
+    def how(rule: Rule) -> str:
+        made = isinstance(rule, Dependence | Sum) or (isinstance(rule, Order) and rule.end in apart)
+        return "by construction" if made else "by redraws"
+
+    return [(_words(rule, columns), how(rule)) for rule in rules]
+
+
+def _words(rule: Rule, columns: Columns) -> str:
+    if not isinstance(rule, Range):
+        return rule.text
+    ends = [_shown(end, columns[rule.column]) for end in (rule.lower, rule.upper)]
+    return f"{rule.column} from {ends[0]} to {ends[1]} when {rule.said}"
 
 
 def rule_lines(rule: Rule, columns: Columns) -> Iterator[str]:

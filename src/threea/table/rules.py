@@ -198,7 +198,12 @@ class Range:
     @property
     def text(self) -> str:
         """What it says."""
-        return f"{self.column} has narrower bounds when {_said(self.when)}"
+        return f"{self.column} has narrower bounds when {self.said}"
+
+    @property
+    def said(self) -> str:
+        """When it applies."""
+        return _said(self.when)
 
     def broken(self, chunk: Chunk, columns: Columns) -> Truth:
         """Return which rows break it."""

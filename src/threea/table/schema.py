@@ -22,8 +22,8 @@ from threea.table.column import LOOKS, OTHER, Chunk, Column, Kind, column_fields
 from threea.table.learned import Distance
 from threea.table.rule_checks import check_rules
 from threea.table.rule_repair import check_possible
-from threea.table.rule_syntax import rule_lines, rules_from
-from threea.table.rules import Rule
+from threea.table.rule_syntax import kept_rules, rule_lines, rules_from
+from threea.table.rules import Rule, worked_out
 
 __all__ = ["LOOKS", "OTHER", "Chunk", "Column", "Kind", "Origin", "Schema"]
 
@@ -114,6 +114,22 @@ class Schema:
     def distances(self) -> Mapping[str, Distance]:
         """Which columns are learned as distances from others."""
         return learned.distances(self.rules, self._by_name, self.target) if self.rules else {}
+
+    @property
+    def kept_rules(self) -> list[tuple[str, str]]:
+        """What each rule says in words, and how a release keeps it.
+
+        Example:
+            >>> columns = {name: {"kind": "integer", "lower": 0, "upper": 9, "nullable": False} for name in "ab"}
+            >>> Schema.of(columns, rules=[{"order": "a <= b"}]).kept_rules
+            [('a <= b', 'by construction')]
+        """
+        return kept_rules(self.rules, self._by_name, self.target)
+
+    @property
+    def followed(self) -> Mapping[str, str]:
+        """By column that is worked out of others, the rule that says how."""
+        return {name: rule.text for name, rule in worked_out(self.rules).items()}
 
     @property
     def untouched(self) -> tuple[str, ...]:
