@@ -1,4 +1,4 @@
-"""Rules in the schema: rows that break them without and with them, what they cost in utility, how fast rare rows come."""
+"""Rules in the schema: rows that break them with and without, what they cost in utility, how fast rare rows come."""
 
 import dataclasses
 import datetime

@@ -35,9 +35,9 @@ ROUNDS = 8
 GROUPS = 64
 """Rows that agree in what decides about rules are drawn together; beyond so many kinds of them, the rarest are mended
 at once. Chosen: a conditional draw takes some milliseconds."""
-POOLS, POOL_ROWS = 32, 1000
-"""To fit a condition on a column that is worked out, at most so many times so many rows, or twice as many as wanted,
-are drawn. Chosen."""
+POOLS, POOL_ROWS, MOST_POOL_ROWS = 8, 1 << 11, 1 << 16
+"""To fit a condition on a column that is worked out, at most so many pools are drawn, each four times as large as the
+one before; the first of so many rows, or twice as many as wanted, and none larger than the last. Chosen."""
 
 
 @dataclass(frozen=True)
@@ -239,9 +239,9 @@ class Ruled:
     def _pooled(self, rows: int, rng: np.random.Generator, asked: Given, late: Given) -> Chunk:
         """Draw until enough rows fit, and some of them several times if they are too few in the end."""
         pool: list[Chunk] = []
-        found = 0
-        for _ in range(POOLS):
-            chunk = self.sample(max(2 * rows, POOL_ROWS), rng, asked)
+        found, size = 0, max(2 * rows, POOL_ROWS)
+        for turn in range(POOLS):
+            chunk = self.sample(max(min(size * 4**turn, MOST_POOL_ROWS), rows), rng, asked)
             fitting = fits(chunk, late)
             found += int(fitting.sum())
             pool.append({name: values[fitting] for name, values in chunk.items()})
