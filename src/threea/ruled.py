@@ -23,7 +23,7 @@ from threea.table.rule_checks import in_order
 from threea.table.rule_repair import RuleKeeper
 from threea.table.rules import Combinations, Dependence, Missing, Range, Rule, Sum, kinds_of, missing
 from threea.table.schema import Chunk, Schema
-from threea.table.written import Written
+from threea.table.written import rule_keeper
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,9 +88,7 @@ class Ruled:
     @cached_property
     def keeper(self) -> RuleKeeper:
         """What works out, checks and mends rows, as their types write them."""
-        columns = {column.name: column for column in self.schema.valued}
-        as_written = Written(columns, self.layout)
-        return RuleKeeper(columns, self.schema.rules, self.schema.target, as_written.grains, as_written)
+        return rule_keeper(self.schema, self.layout)
 
     @cached_property
     def _deciding(self) -> tuple[str, ...]:

@@ -84,7 +84,11 @@ class RuleKeeper:
     def named(self) -> tuple[str, ...]:
         """The columns that rules name, but those that follow from others, each after those it depends on."""
         about = {name for rule in self.rules for name in rule.columns} - set(worked_out(self.rules))
-        return tuple(name for name in in_order(self.rules, self.columns) if name in about)
+        return tuple(name for name in self._in_order if name in about)
+
+    @cached_property
+    def _in_order(self) -> list[str]:
+        return in_order(self.rules, self.columns)
 
     @cached_property
     def drawn(self) -> tuple[Rule, ...]:
@@ -103,7 +107,7 @@ class RuleKeeper:
 
     def _followed(self, rows: Chunk) -> Chunk:
         rules = {name: rule for name, rule in worked_out(self.rules).items() if set(rule.columns) - {name} <= set(rows)}
-        for name in in_order(self.rules, self.columns):
+        for name in self._in_order:
             if name in rules:
                 rows[name] = self.written(name, rules[name].values(rows, self.columns))
         return rows

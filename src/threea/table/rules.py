@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,9 @@ Columns = Mapping[str, Column]
 Truth = NDArray[np.bool_]
 When = tuple[tuple[str, tuple[str, ...]], ...]
 """By column, the listed values with which a rule applies; all columns must have one of theirs."""
+
+_SINGLE = 2.0**-22
+"""Numbers that differ by no more than this share of them may be the same one, written in single precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class Dependence:
         wanted, found = self.values(chunk, columns), chunk[self.column]
         if columns[self.column].kind.listed:
             return np.asarray(wanted != found)
-        return np.asarray((wanted != found) & ~(np.isnan(wanted) & np.isnan(found)))
+        return _unlike(wanted, found, columns[self.column])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +121,7 @@ class Combinations:
 
     def codes(self, columns: Columns) -> NDArray[np.int64]:
         """Return the combinations as codes, one in each row."""
-        words = [{word: code for code, word in enumerate(columns[name].words)} for name in self.columns]
-        return np.array([[known[word] for known, word in zip(words, row, strict=True)] for row in self.allowed])
+        return _codes(self.allowed, tuple(columns[name].words for name in self.columns))
 
     def broken(self, chunk: Chunk, columns: Columns) -> Truth:
         """Return which rows break it."""
@@ -175,10 +179,8 @@ class Sum:
         return np.asarray(np.round(total) if column.whole else total)
 
     def broken(self, chunk: Chunk, columns: Columns) -> Truth:
-        """Return which rows break it, but for the rounding of a narrow type."""
-        wanted, found = self.values(chunk, columns), chunk[self.column]
-        near = np.abs(wanted - found) <= 1e-6 * np.maximum(np.abs(wanted), 1.0)
-        return np.asarray(~near & ~(np.isnan(wanted) & np.isnan(found)))
+        """Return which rows break it."""
+        return _unlike(self.values(chunk, columns), chunk[self.column], columns[self.column])
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +209,10 @@ class Range:
 
     def broken(self, chunk: Chunk, columns: Columns) -> Truth:
         """Return which rows break it."""
-        values = chunk[self.column]
-        outside = (values < self.lower) | (values > self.upper)
+        values, column = chunk[self.column], columns[self.column]
+        outside = (values < self.lower - _slack(self.lower, column)) | (
+            values > self.upper + _slack(self.upper, column)
+        )
         return np.asarray(outside & applies(self.when, chunk, columns))
 
 
@@ -245,6 +249,25 @@ def worked_out(rules: Iterable[Rule]) -> dict[str, Dependence | Sum]:
 def comparable(one: Column, other: Column) -> bool:
     """Tell whether values of two columns can be compared: numbers with numbers, moments of a kind with such."""
     return (one.kind if one.kind.temporal else Kind.REAL) == (other.kind if other.kind.temporal else Kind.REAL)
+
+
+def _slack(value: NDArray[np.float64] | float, column: Column) -> Any:
+    """Return by how much a number may differ from itself once it is written in single precision."""
+    return 0.0 if column.whole else _SINGLE * np.abs(value)
+
+
+def _unlike(wanted: NDArray[Any], found: NDArray[Any], column: Column) -> Truth:
+    """Return where two numbers differ by more than rounding, or one of them is missing."""
+    near = np.abs(wanted - found) <= np.maximum(column.step / 4, _slack(wanted, column))
+    return np.asarray(~near & ~(np.isnan(wanted) & np.isnan(found)))
+
+
+@lru_cache(maxsize=16)
+def _codes(allowed: tuple[tuple[str, ...], ...], words: tuple[tuple[str, ...], ...]) -> NDArray[np.int64]:
+    known = [{word: code for code, word in enumerate(listed)} for listed in words]
+    codes = np.array([[each[word] for each, word in zip(known, row, strict=True)] for row in allowed])
+    codes.flags.writeable = False
+    return codes
 
 
 def _said(when: When) -> str:

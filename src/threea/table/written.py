@@ -9,9 +9,12 @@ from typing import Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from threea.errors import SchemaError
 from threea.table import codec
 from threea.table.column import Column, Kind
 from threea.table.layout import plain
+from threea.table.rule_repair import RuleKeeper
+from threea.table.schema import Schema
 
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1.0}
 _DAY = 86_400e6
@@ -51,6 +54,23 @@ class Written:
             for name, column in self.columns.items()
             if column.kind.numeric
         }
+
+
+def rule_keeper(schema: Schema, layout: pa.Schema) -> RuleKeeper:
+    """Return what works out, checks and mends rows, as their types write them."""
+    columns = {column.name: column for column in schema.valued}
+    as_written = Written(columns, layout)
+    return RuleKeeper(columns, schema.rules, schema.target, as_written.grains, as_written)
+
+
+def check_written_rules(schema: Schema, layout: pa.Schema) -> None:
+    """Refuse rules that no row keeps once it is written in its types; before anything is spent.
+
+    Raises:
+        SchemaError: There is none.
+    """
+    if schema.rules and rule_keeper(schema, layout).example() is None:
+        raise SchemaError("the rules cannot be kept by values as the data's types write them; loosen them, or convert")
 
 
 def _grain(column: Column, kind: pa.DataType) -> float:
