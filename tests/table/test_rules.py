@@ -153,7 +153,10 @@ def test_what_follows_is_not_learned_and_ends_are_distances() -> None:
     described = clinic_schema()
     names = [column.name for column in described.modelled]
     assert set(CLINIC_COLUMNS) - set(names) == {"zip", "total"}
-    assert set(described.distances) == {"discharged"}
+    assert {name: distance.text for name, distance in described.distances.items()} == {
+        "discharged": "discharged - admitted",
+        "referred": "admitted - referred",
+    }
     learned = next(column for column in described.modelled if column.name == "discharged")
     assert (learned.kind, learned.lower, learned.upper, learned.special) == (Kind.INTEGER, 1.0, 2007.0, (0.0,))
     assert described.sources(["discharged", "age"]) == ("discharged", "age", "admitted")
@@ -175,13 +178,12 @@ def test_a_stay_is_learned_as_its_length_row_by_row() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"a": NUMBER | {"nullable": True}},
-        {"b": NUMBER | {"special": [0]}},
-        {"b": NUMBER | {"lower": 1, "log": True}},
-        {"b": NUMBER | {"edges": [0, 5, 9]}},
+        {"a": NUMBER | {"nullable": True}, "b": NUMBER | {"nullable": True}},
+        {"a": NUMBER | {"special": [9]}, "b": NUMBER | {"special": [0]}},
+        {"a": NUMBER | {"edges": [0, 5, 9]}, "b": NUMBER | {"lower": 1, "log": True}},
     ],
 )
-def test_other_ends_are_learned_as_they_are(change: dict[str, dict[str, Any]]) -> None:
+def test_others_are_learned_as_they_are(change: dict[str, dict[str, Any]]) -> None:
     described = schema({"order": "a <= b"}, **change)
     assert not described.distances
     assert described.kept_rules == [("a <= b", "by redraws")]
@@ -191,6 +193,23 @@ def test_a_row_that_breaks_an_order_counts_as_the_shortest() -> None:
     described = Schema.of({"a": NUMBER, "b": NUMBER | {"upper": 100}}, rules=[{"order": "a <= b"}])
     rows = described.learned({"a": np.array([5.0, 5.0, 2.0]), "b": np.array([1.0, 5.0, 90.0])})
     assert rows["b"].tolist() == [0.0, 0.0, 88.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "learned"),
+    [
+        ({}, "b"),
+        ({"a": NUMBER | {"nullable": True}}, "a"),
+        ({"b": NUMBER | {"special": [0]}}, "a"),
+        ({"b": NUMBER | {"nullable": True}}, "b"),
+    ],
+)
+def test_one_of_two_is_learned_as_its_distance_from_the_other(change: dict[str, Any], learned: str) -> None:
+    described = schema({"order": "a <= b"}, **change)
+    assert set(described.distances) == {learned}
+    assert described.kept_rules == [("a <= b", "by construction")]
+    rows = described.learned({"a": np.array([2.0, 9.0]), "b": np.array([7.0, 1.0])})
+    assert rows[learned].tolist() == [5.0, 0.0]
 
 
 def test_of_moments_distances_are_at_least_a_second() -> None:

@@ -1,7 +1,7 @@
 """What a model learns of a table with rules: less than the table has, so that what it draws keeps them.
 
-A column that follows from others is not learned at all. Of two ordered columns the later one is learned as its distance
-from the earlier one: a stay's length and not its end. Both are functions of one row, public as the rules are.
+A column that follows from others is not learned at all. Of two ordered columns one is learned as its distance from the
+other: a stay's length and not its end. Both are functions of one row, public as the rules are.
 """
 
 from __future__ import annotations
@@ -24,88 +24,91 @@ _SECOND = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far a number or moment lies above others that come before it, as a column that can be learned.
+    """How far a number or moment lies after others that it may not precede, or before others; it can be learned.
 
     Args:
-        end: The column it stands for.
-        starts: The columns that come before it; never missing.
-        strict: Whether it is never as small as the largest of those.
+        stands_for: The column it stands for.
+        anchors: The columns it is counted from; never missing.
+        after: Whether it lies after the last of them, or before the first.
         column: The distance's own description, under the name of the column it stands for.
     """
 
-    end: Column
-    starts: tuple[str, ...]
-    strict: bool
+    stands_for: Column
+    anchors: tuple[str, ...]
+    after: bool
     column: Column
 
     @property
     def text(self) -> str:
         """What it is, in words."""
-        first = self.starts[0] if len(self.starts) == 1 else f"the last of {', '.join(self.starts)}"
-        return f"{self.end.name} - {first}"
+        nearest = "the last of" if self.after else "the first of"
+        anchor = self.anchors[0] if len(self.anchors) == 1 else f"{nearest} {', '.join(self.anchors)}"
+        return f"{self.column.name} - {anchor}" if self.after else f"{anchor} - {self.column.name}"
 
     def base(self, chunk: Chunk) -> NDArray[np.float64]:
         """Return from where the distance is counted."""
-        return np.asarray(np.max([chunk[name] for name in self.starts], axis=0))
+        anchors = [chunk[name] for name in self.anchors]
+        return np.asarray(np.max(anchors, axis=0) if self.after else np.min(anchors, axis=0))
 
     def of(self, chunk: Chunk) -> NDArray[np.float64]:
         """Return the distance in rows of values; rows that break the rule have the shortest."""
-        distance = chunk[self.end.name] - self.base(chunk)
         assert self.column.lower is not None
-        # Below the shortest that is not 0, the nearer of the two.
-        shortest = np.where(distance < self.column.lower / 2, 0.0, self.column.lower) if self.column.special else 0.0
+        distance = (chunk[self.column.name] - self.base(chunk)) * (1 if self.after else -1)
+        shortest = np.full(len(distance), self.column.lower)
+        if self.column.special:
+            # Below the shortest that is not 0, the nearer of the two.
+            shortest[distance < self.column.lower / 2] = 0.0
         clipped = np.clip(distance, self.column.lower, self.column.upper)
-        return np.asarray(np.where(distance < self.column.lower, np.maximum(shortest, self._least), clipped))
-
-    @property
-    def _least(self) -> float:
-        return min((self.column.lower or 0.0, *self.column.special))
+        return np.asarray(np.where(distance < self.column.lower, shortest, clipped))
 
 
 def distances(rules: Sequence[Rule], columns: Columns, target: str | None) -> dict[str, Distance]:
     """Return which columns are learned as distances, by name.
 
-    They are those that come after others, all of them never missing, and have neither special values, edges nor a log
-    scale of their own, nor bounds that depend on other columns, nor are the target.
+    First those that come after others, all of them never missing; then, for what is left, those that come before others
+    that are never missing. None of them has special values, edges, a log scale or bounds that depend on other columns,
+    nor is it the target.
     """
-    ends: dict[str, list[Order]] = {}
-    for rule in rules:
-        if isinstance(rule, Order):
-            ends.setdefault(rule.end, []).append(rule)
-    ranged = {rule.column for rule in rules if isinstance(rule, Range)}
-    found = {}
-    for name, orders in ends.items():
-        end, starts = columns[name], [columns[order.start] for order in orders]
-        plain = not (end.special or end.edges or end.log or name in ranged or name == target)
-        if plain and not any(start.nullable for start in starts):
-            strict = any(order.strict for order in orders)
-            column = _described(end, starts, strict)
-            if column is not None:
-                found[name] = Distance(end, tuple(start.name for start in starts), strict, column)
+    orders = [rule for rule in rules if isinstance(rule, Order)]
+    narrowed = {rule.column for rule in rules if isinstance(rule, Range)}
+    found: dict[str, Distance] = {}
+    for after in (True, False):
+        left = [order for order in orders if order.end not in found]
+        for name in dict.fromkeys(order.end if after else order.start for order in left):
+            own = [order for order in left if name == (order.end if after else order.start)]
+            anchors = [columns[order.start if after else order.end] for order in own]
+            one = columns[name]
+            plain = not (one.special or one.edges or one.log or name in narrowed or name == target)
+            if plain and not any(anchor.nullable for anchor in anchors):
+                column = _described(one, anchors, strict=any(order.strict for order in own), after=after)
+                if column is not None:
+                    found[name] = Distance(one, tuple(anchor.name for anchor in anchors), after, column)
     return found
 
 
-def _described(end: Column, starts: Sequence[Column], strict: bool) -> Column | None:
-    """Describe the distance from the largest of some columns to another; None if it could only be one value."""
-    assert end.upper is not None
-    span = end.upper - max(start.lower or 0.0 for start in starts)
-    step = end.step if all(start.step == end.step for start in starts) else 0.0
-    whole = all(column.whole for column in (end, *starts))
-    unit = _SECOND if end.kind is Kind.DATETIME else step or float(whole)
+def _described(one: Column, anchors: Sequence[Column], *, strict: bool, after: bool) -> Column | None:
+    """Describe the distance of a column from others; None if it could only be one value."""
+    if after:
+        span = (one.upper or 0.0) - max(anchor.lower or 0.0 for anchor in anchors)
+    else:
+        span = min(anchor.upper or 0.0 for anchor in anchors) - (one.lower or 0.0)
+    step = one.step if all(anchor.step == one.step for anchor in anchors) else 0.0
+    whole = all(column.whole for column in (one, *anchors))
+    unit = _SECOND if one.kind is Kind.DATETIME else step or float(whole)
     units = np.floor(span / unit + 1e-9) if unit else 0.0
     log = bool(units >= _LOG_ABOVE)
-    if end.kind is Kind.DATETIME and not log:
+    if one.kind is Kind.DATETIME and not log:
         unit, units = 1.0, span
     upper = float(multiple(np.array(units), unit)) if unit else span
     shortest = (unit or span * 2.0**-20) if strict or log else 0.0
     if not shortest < upper:
         return None
     return Column(
-        name=end.name,
+        name=one.name,
         kind=Kind.INTEGER if whole else Kind.REAL,
         lower=shortest,
         upper=upper,
-        nullable=end.nullable,
+        nullable=one.nullable,
         special=(0.0,) if log and not strict else (),
         log=log,
         step=step,
@@ -113,7 +116,7 @@ def _described(end: Column, starts: Sequence[Column], strict: bool) -> Column | 
 
 
 def modelled(rules: Sequence[Rule], columns: Iterable[Column], target: str | None) -> tuple[Column, ...]:
-    """Return the columns that a model learns: not those that follow from others, and distances for ends."""
+    """Return the columns that a model learns: not those that follow from others, and distances for some."""
     by_name = {column.name: column for column in columns}
     left_out, apart = worked_out(rules), distances(rules, by_name, target)
     return tuple(
@@ -128,7 +131,7 @@ def sources(rules: Sequence[Rule], columns: Columns, target: str | None, names: 
     waiting = list(names)
     while waiting:
         distance = apart.get(waiting.pop())
-        waiting += [name for name in (distance.starts if distance else ()) if name not in needed]
+        waiting += [name for name in (distance.anchors if distance else ()) if name not in needed]
         needed |= dict.fromkeys(waiting)
     return tuple(needed)
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import TopologicalSorter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,17 @@ class RuleKeeper:
         return tuple(name for name in self._in_order if name in about)
 
     @cached_property
+    def _as_drawn(self) -> list[str]:
+        """The same columns, each after those that it is counted from or made missing by."""
+        graph: dict[str, list[str]] = {name: [] for name in self.named}
+        for name, distance in self.apart.items():
+            graph[name] += distance.anchors
+        for rule in self.rules:
+            if isinstance(rule, Missing):
+                graph[rule.column] += [name for name, _ in rule.when]
+        return list(TopologicalSorter(graph).static_order())
+
+    @cached_property
     def _in_order(self) -> list[str]:
         return in_order(self.rules, self.columns)
 
@@ -96,10 +108,10 @@ class RuleKeeper:
         return tuple(rule for rule in self.rules if rule not in worked_out(self.rules).values())
 
     def completed(self, chunk: Chunk) -> Chunk:
-        """Return what a model drew as rows of the table: ends from distances, and whatever follows."""
+        """Return what a model drew as rows of the table: values from distances, and whatever follows."""
         rows, blanks = dict(chunk), {rule.column: rule for rule in self.rules if isinstance(rule, Missing)}
-        for name in self.named:
-            values = self._end(self.apart[name], rows) if name in self.apart else rows[name]
+        for name in self._as_drawn:
+            values = self._placed(self.apart[name], rows) if name in self.apart else rows[name]
             rows[name] = self.written(name, values)
             if name in blanks:
                 rows[name] = _blanked(rows[name], applies(blanks[name].when, rows, self.columns))
@@ -112,11 +124,12 @@ class RuleKeeper:
                 rows[name] = self.written(name, rules[name].values(rows, self.columns))
         return rows
 
-    def _end(self, distance: Distance, rows: Chunk) -> Floats:
+    def _placed(self, distance: Distance, rows: Chunk) -> Floats:
         """Return a number or moment from its distance."""
-        end = distance.end
-        raised = self._up(end.name, distance.base(rows) + rows[end.name])
-        return np.asarray(np.clip(raised, end.lower, self._down(end.name, np.float64(end.upper or 0.0))))
+        name, base, apart = distance.column.name, distance.base(rows), rows[distance.column.name]
+        values = self._up(name, base + apart) if distance.after else self._down(name, base - apart)
+        lower, upper = np.float64(distance.stands_for.lower or 0.0), np.float64(distance.stands_for.upper or 0.0)
+        return np.asarray(np.clip(values, self._up(name, lower), self._down(name, upper)))
 
     def _up(self, name: str, values: Floats | np.float64) -> Floats:
         """Return the least values that can be written and are no smaller."""

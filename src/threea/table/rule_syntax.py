@@ -250,8 +250,9 @@ def kept_rules(rules: Sequence[Rule], columns: Columns, target: str | None) -> l
     apart = distances(rules, columns, target)
 
     def how(rule: Rule) -> str:
-        made = isinstance(rule, Dependence | Sum) or (isinstance(rule, Order) and rule.end in apart)
-        return "by construction" if made else "by redraws"
+        one, other = (rule.start, rule.end) if isinstance(rule, Order) else ("", "")
+        counted = any(name in apart and anchor in apart[name].anchors for name, anchor in ((one, other), (other, one)))
+        return "by construction" if counted or isinstance(rule, Dependence | Sum) else "by redraws"
 
     return [(_words(rule, columns), how(rule)) for rule in rules]
 
