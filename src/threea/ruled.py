@@ -1,9 +1,10 @@
 """Drawing rows that keep the schema's rules, from any model. Post-processing: nothing private is looked at.
 
-What follows from other columns is worked out, and ends are drawn as distances; these rules hold by construction. A row
-that breaks another rule is drawn again, given what decides about the rule: its label, the listed values that narrow
-other columns, and the bounds that those then have. So no class and no ward becomes rarer because its rows break a rule
-more often. Rows that still break one after `ROUNDS` are mended (`rule_repair`). No row takes more than `ROUNDS` draws.
+What follows from other columns is worked out, and of two ordered ones one is drawn as its distance from the other.
+These rules hold by construction. A row that breaks another rule is drawn again, given what decides about the rule: its
+label, the listed values that narrow other columns, and the bounds that those then have. So no class and no ward becomes
+rarer because its rows break a rule more often. Rows that still break one after `ROUNDS` are mended (`rule_repair`). So
+no row takes more than `ROUNDS` draws after its first.
 """
 
 from __future__ import annotations
