@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import pickle
 from dataclasses import replace
 from typing import Any
@@ -13,16 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.rules import CLINIC_COLUMNS, CLINIC_RULES, broken, clinic, clinic_schema
+from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.drawing import CHUNK_ROWS
 from threea.errors import SchemaError, SettingError
+from threea.evaluate.broken_rules import broken_rules
 from threea.model_file import load_release
 from threea.model_summary import ModelSummary
 from threea.publish import DrawnPart
 from threea.recipes import MST, DPMix, Independent, LabelTree
 from threea.release import Release
 from threea.ruled import ROUNDS, Ruled
+from threea.scoring import training_rows
+from threea.session import prepare
 from threea.table import codec
 from threea.table.conditions import Given, draw_fitting, fitting
 from threea.table.conditions import given as conditions_of
@@ -92,6 +98,12 @@ def test_nor_does_a_row_drawn_later_from_the_file(release: Release, tmp_path: An
     folder = tmp_path / "release"
     small = replace(release, rows=2_000)
     small.save(folder)
+    stated = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))["schema_rules"]
+    assert [each["rule"] for each in stated] == [rule for rule, _ in release.schema.kept_rules]
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert all(html.escape(each["rule"]) in page for each in stated)
+    assert "follows by the rule city -&gt; zip" in page
+    assert Schema.load(folder / "schema.toml").rules == release.schema.rules
     again = load_release(folder)
     assert again.table.equals(small.table)
     conditions = {"died": True, "zip": "0150", "discharged": ("2022-01-01", None), "pregnancies": (1, None)}
@@ -134,6 +146,35 @@ def test_lengths_of_stays_are_the_private_ones() -> None:
     found, wanted = (np.nanmedian(each["discharged"] - each["admitted"]) for each in (rows, real))
     assert abs(found - wanted) <= 1
     assert np.nanmean(rows["discharged"] - rows["admitted"] > 60) < 0.02
+
+
+def test_the_receipt_says_how_each_rule_is_kept() -> None:
+    said = str(prepare(TABLE, schema=clinic_schema(), epsilon=1.0, recipe="independent"))
+    assert "Every synthetic row keeps 7 rules: referred <= admitted (by construction); " in said
+    assert "age from 0 to 17 when ward is paediatrics (by redraws)" in said
+
+
+def test_scores_are_learned_from_rows_encoded_as_private_ones_are(release: Release) -> None:
+    small = replace(release, rows=500)
+    rows, days = training_rows(small), next(small.chunks())
+    np.testing.assert_array_equal(rows["discharged"], days["discharged"] - days["admitted"])
+
+
+def test_the_owner_is_told_of_rules_that_real_rows_break() -> None:
+    assert broken_rules(TABLE, clinic_schema()) == []
+    wrong = TABLE.set_column(TABLE.column_names.index("zip"), "zip", pa.array(["3000"] * len(TABLE)))
+    (warning,) = broken_rules(wrong, clinic_schema())
+    assert "of 2,000 training rows" in warning
+    assert "break the rule city -> zip" in warning
+
+
+def test_rules_that_types_cannot_keep_are_refused_before_anything_is_spent() -> None:
+    number = {"kind": "real", "lower": 0.0, "upper": 0.4, "nullable": False}
+    schema = Schema.of({"a": number, "b": number}, rules=[{"order": "a < b"}])
+    ledger = Ledger()
+    with pytest.raises(SchemaError, match="as the data's types write them"):
+        open_table(pa.table({"a": [0, 0], "b": [0, 0]}), schema=schema, budget=Budget(1.0), ledger=ledger)
+    assert not ledger.releases()
 
 
 def test_a_finite_set_of_rows_is_kept_to_the_rules() -> None:
