@@ -94,6 +94,9 @@ def _sentences(recipe: Recipe, table: PrivateTable, rows: int | str | None, bala
             f"Synthetic rows: the noisy count of private rows, and at least {least_rows(len(table.layout)):,}"
             " (free, and learners gain); for another number, --rows N or --rows same."
         )
+    rules = [f"{words.shown(rule, words.LONG)} ({how})" for rule, how in table.schema.kept_rules]
+    if rules:
+        yield f"Every synthetic row keeps {len(rules)} rule{'s' if len(rules) > 1 else ''}: {'; '.join(rules)}."
     if rows == SAME:
         yield "Synthetic rows: as many as the noisy count of private rows that count."
 
