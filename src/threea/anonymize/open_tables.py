@@ -22,16 +22,17 @@ from threea.anonymize.open_table import book_of, described_as, fingerprint, refu
 from threea.anonymize.spending import Spending, Unit
 from threea.backends import RowBackend, open_engine
 from threea.backends.frames import Frame
-from threea.backends.linked import COUNT, PARENT, linked
+from threea.backends.linked import linked
 from threea.budget import Budget
 from threea.errors import InputError, SchemaError, SettingError
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.layout import is_text, plain
+from threea.table.linked_columns import COUNT, PARENT
 from threea.table.schema import Column, Kind, Schema
 from threea.table.writing import rehearse
 
-MOST_CHILDREN = 1000
+MOST_CHILDREN = 100
 """So many children of a parent may count, at most: noise on all that is asked of them grows with their number."""
 ENGINES = ("memory", "files")
 
@@ -130,7 +131,7 @@ def open_tables(
         raise SettingError(f"engine ({engine}) of two tables must be {' or '.join(ENGINES)}")
     above = _opened("parent", parents, schema, key, dialect, engine)
     below = _opened("child", children, child_schema, key, dialect, engine)
-    _refuse_names(above.schema, below.schema)
+    _refuse_names(above, below, key)
     # As of one table: loaded before anything is charged, and fixed where tests replace the noise.
     drawn = SecureNoise() if noise is None else noise
     secret = secrets.token_bytes(32) if noise is None else bytes(32)
@@ -194,12 +195,14 @@ def _views(parents: _Opened, children: _Opened, key: str, most: int, secret: byt
     return views
 
 
-def _refuse_names(parents: Schema, children: Schema) -> None:
-    """Refuse columns whose names are taken for what is beside them."""
-    for column in parents.columns:
+def _refuse_names(parents: _Opened, children: _Opened, key: str) -> None:
+    """Refuse keys of two types, and columns whose names are needed for what is put beside them."""
+    if len({is_text(plain(opened.backend.layout.field(key).type)) for opened in (parents, children)}) > 1:
+        raise SettingError(f"key ({key}) is text in one table and whole numbers in the other; make them alike")
+    for column in parents.schema.columns:
         if column.name == COUNT:
             raise SchemaError(f"column {COUNT} of the parent table has a name that is needed for another; rename it")
-    for column in children.columns:
+    for column in children.schema.columns:
         if column.name.startswith(PARENT):
             raise SchemaError(f"column {column.name} of the child table must not begin with {PARENT}; rename it")
 

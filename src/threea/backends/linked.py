@@ -18,13 +18,9 @@ from threea.backends.base import RowBackend, no_rows
 from threea.backends.units import FilteredBackend
 from threea.table.codec import values_of
 from threea.table.layout import declared
+from threea.table.linked_columns import COUNT, PARENT
 
 Whole = NDArray[np.int64]
-
-COUNT = "number of children"
-"""The parents' column that says how many children they have, at most as many as count."""
-PARENT = "parent."
-"""How the names of the parent's columns begin beside a child."""
 
 
 class JoinedBackend(RowBackend):
