@@ -33,7 +33,10 @@ from threea.table.schema import Column, Kind, Schema
 from threea.table.writing import rehearse
 
 MOST_CHILDREN = 100
-"""So many children of a parent may count, at most: noise on all that is asked of them grows with their number."""
+"""Children of a parent are counted up to so many, at most."""
+CHILDREN_READ = 2
+"""How many children of a parent are read unless said otherwise. Of more, the noise grows faster than what is learned:
+docs/guides/two-tables.md."""
 ENGINES = ("memory", "files")
 
 
@@ -43,22 +46,24 @@ class LinkedTables:
 
     Guarantees:
         - A unit is all rows of both tables that share a key. It has at most one row in `parents`, and at most
-          `children_at_most` in `children`, whatever the tables hold.
+          `children_read` in `children`, whatever the tables hold.
         - Both share a budget, and what is charged for either is charged to one dataset.
 
     Args:
-        parents: A row per parent; its last column, `COUNT`, says how many of its children count.
-        children: The children that count; after their own, their parent's columns, whose names begin with `PARENT`.
+        parents: A row per parent; its last column, `COUNT`, says how many children it has, up to `children_at_most`.
+        children: The children that are read; after their own, their parent's columns, whose names begin with `PARENT`.
         key: The column that names a parent, in both.
+        children_at_most: Up to how many children of a parent are counted.
     """
 
     parents: PrivateTable
     children: PrivateTable
     key: str
+    children_at_most: int
 
     @property
-    def children_at_most(self) -> int:
-        """How many children of a parent count."""
+    def children_read(self) -> int:
+        """How many children of a parent are read, at most."""
         return self.children.unit.max_rows
 
     @property
@@ -74,14 +79,15 @@ class _Opened:
     schema: Schema
 
 
-def protects(key: str, children_at_most: int) -> str:
+def protects(key: str, children_at_most: int, children_read: int) -> str:
     """Return the unit of two tables in words, for the certificate and the ledger.
 
     Example:
-        >>> protects("patient_id", 20)
-        'all rows of one patient_id in both tables, of which 1 parent and at most 20 children count'
+        >>> protects("patient_id", 20, 2)
+        'all rows of one patient_id in both tables: 1 parent, its children counted up to 20, at most 2 of them read'
     """
-    return f"all rows of one {key} in both tables, of which 1 parent and at most {children_at_most} children count"
+    counted = f"its children counted up to {children_at_most}, at most {children_read} of them read"
+    return f"all rows of one {key} in both tables: 1 parent, {counted}"
 
 
 def open_tables(
@@ -93,6 +99,7 @@ def open_tables(
     budget: Budget,
     schema: Schema,
     child_schema: Schema,
+    children_read: int = CHILDREN_READ,
     dialect: Dialect | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
@@ -107,10 +114,12 @@ def open_tables(
         parents: A path to CSV or Parquet, or a pandas, polars or Arrow table: a row for each parent.
         children: The same, with a row for each child. The parents' columns must fit in memory.
         key: The column of both that names a parent: text or whole numbers, of kind id.
-        children_at_most: How many children of a parent count; of more, some are left out.
+        children_at_most: Up to how many children of a parent are counted.
         budget: What all answers about both together may cost.
         schema: The public description of the parent table.
         child_schema: That of the child table.
+        children_read: How many children of a parent are read at most, chosen by a keyed hash. Noise on all that is
+            asked of children grows with it.
         dialect: How CSV files are written.
         ledger: Where spending is written down; in memory by default.
         dataset: The owner's name for both tables, in the ledger.
@@ -127,6 +136,9 @@ def open_tables(
     """
     if not isinstance(children_at_most, int) or not 1 <= children_at_most <= MOST_CHILDREN:
         raise SettingError(f"children_at_most ({children_at_most}) must be a whole number from 1 to {MOST_CHILDREN}")
+    if not isinstance(children_read, int) or children_read < 1:
+        raise SettingError(f"children_read ({children_read}) must be a whole number, at least 1")
+    read = min(children_read, children_at_most)
     if engine is not None and engine not in ENGINES:
         raise SettingError(f"engine ({engine}) of two tables must be {' or '.join(ENGINES)}")
     above = _opened("parent", parents, schema, key, dialect, engine)
@@ -135,11 +147,11 @@ def open_tables(
     # As of one table: loaded before anything is charged, and fixed where tests replace the noise.
     drawn = SecureNoise() if noise is None else noise
     secret = secrets.token_bytes(32) if noise is None else bytes(32)
-    views = _views(above, below, key, children_at_most, secret)
+    views = _views(above, below, key, (children_at_most, read), secret)
     # Tables that are refused leave no new ledger behind.
     book = book_of(ledger, cap, new_ledger)
     mark = _no_fingerprint if ledger is None else partial(_fingerprint, above, below)
-    book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {protects(key, children_at_most)}")
+    book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {protects(key, children_at_most, read)}")
     spending = Spending(budget, book, dataset)
     counted = _counted(above.schema, children_at_most)
 
@@ -160,8 +172,9 @@ def open_tables(
 
     return LinkedTables(
         table(above, views[0], counted, Unit(key, 1)),
-        table(below, views[1], _beside(below.schema, counted), Unit(key, children_at_most)),
+        table(below, views[1], _beside(below.schema, counted), Unit(key, read)),
         key,
+        children_at_most,
     )
 
 
@@ -184,12 +197,15 @@ def _opened(role: str, data: Any, schema: Schema, key: str, dialect: Dialect | N
     return _Opened(backend, frame, described)
 
 
-def _views(parents: _Opened, children: _Opened, key: str, most: int, secret: bytes) -> tuple[RowBackend, RowBackend]:
+def _views(
+    parents: _Opened, children: _Opened, key: str, bounds: tuple[int, int], secret: bytes
+) -> tuple[RowBackend, RowBackend]:
     """Link the tables; refuse what there is nothing to learn from, while nothing is spent. It tells the owner alone."""
     for opened in (parents, children):
         refuse_nothing_to_learn(opened.backend, opened.schema.target)
     carried = [column.name for column in parents.schema.modelled]
-    views = linked(parents.backend, children.backend, key=key, most=most, carried=carried, secret=secret)
+    most, read = bounds
+    views = linked(parents.backend, children.backend, key=key, most=most, read=read, carried=carried, secret=secret)
     if not any(batch.num_rows for batch in views[1].batches([key])):
         raise InputError(f"no row of the child table has a {key} that the parent table has; are these the right files?")
     return views
@@ -208,10 +224,13 @@ def _refuse_names(parents: _Opened, children: _Opened, key: str) -> None:
 
 
 def _counted(schema: Schema, most: int) -> Schema:
-    """Return the parents' schema with the number of children: every number a cell of its own."""
+    """Return the parents' schema with the number of children, every number a cell of its own.
+
+    It is the target if there is none: recipes relate it to the other columns first.
+    """
     edges = tuple(float(edge) for edge in range(most + 2))
     count = Column(name=COUNT, kind=Kind.INTEGER, lower=0.0, upper=float(most), nullable=False, edges=edges)
-    return replace(schema, columns=(*schema.columns, count))
+    return replace(schema, columns=(*schema.columns, count), target=schema.target or COUNT)
 
 
 def _beside(schema: Schema, parents: Schema) -> Schema:

@@ -54,15 +54,16 @@ class JoinedBackend(RowBackend):
 
 
 def linked(
-    parents: RowBackend, children: RowBackend, *, key: str, most: int, carried: Sequence[str], secret: bytes
+    parents: RowBackend, children: RowBackend, *, key: str, most: int, read: int, carried: Sequence[str], secret: bytes
 ) -> tuple[RowBackend, RowBackend]:
-    """Return the two views: a row per parent, and at most so many rows of the children of each.
+    """Return the two views: a row per parent, and a few rows of the children of each.
 
     Args:
         parents: The parent table.
         children: The child table.
         key: The column that names a parent, in both tables.
-        most: How many children of a parent count.
+        most: Up to how many children of a parent are counted.
+        read: How many of them are in the second view, at most.
         carried: The parents' columns that stand beside a child, besides `COUNT`.
         secret: Decides which rows of a unit count.
     """
@@ -76,7 +77,7 @@ def linked(
     row_of = np.empty(len(known), np.int64)
     row_of[_positions(_keys(each, key), known)] = np.arange(len(known))
     partner = np.where(child_of >= 0, np.append(row_of, -1)[child_of], -1)
-    return each, JoinedBackend(children, partner, _beside(each, carried)).bounded(key, most, secret)
+    return each, JoinedBackend(children, partner, _beside(each, carried)).bounded(key, read, secret)
 
 
 _COUNTED = pa.schema([pa.field(COUNT, pa.int64(), nullable=False)])

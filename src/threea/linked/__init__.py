@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from threea.anonymize.ledger import Ledger
-from threea.anonymize.open_tables import LinkedTables, open_tables
+from threea.anonymize.open_tables import CHILDREN_READ, LinkedTables, open_tables
 from threea.anonymize.plan import Plan
 from threea.approximate.conditional_net import PARENT_ROWS, ConditionalNet
 from threea.approximate.conditioning import resampled
@@ -30,7 +30,6 @@ from threea.pricing import CHILDREN, PARENTS, check_sampling, priced_linked
 from threea.progress import Progress, listening, tell
 from threea.publish import form_of
 from threea.receipt import receipt
-from threea.recipes import DEFAULT
 from threea.recipes.privbayes import PrivBayes
 from threea.release import Release
 from threea.report import words
@@ -106,13 +105,14 @@ class PreparedTables:
         with listening(progress):
             tell("the children", 1, 2)
             net = ConditionalNet(net=self.child_recipe.approximate, given=tables.given)
-            model = net.fit(tables.children, plan.part(CHILDREN), as_children(made.model))
+            model = net.fit(tables.children, plan.part(CHILDREN), as_children(made.model, tables.children_read))
             tell("done", 2, 2)
         tables.parents.check_ledger()
         children = ChildTable(
             recipe=self.child_recipe.name,
             settings=dataclasses.asdict(self.child_recipe),
             share=self.child_share,
+            read=tables.children_read,
             model=model,
             schema=_own(tables),
             layout=_without(tables.children.layout, tables.given),
@@ -142,8 +142,8 @@ class PreparedTables:
         """Return the receipt: what will be asked, of whom, under which promise."""
         tables, key = self.tables, words.shown(self.tables.key)
         protects = (
-            f"Each {key} is protected, with all its rows in both tables: 1 parent and at most"
-            f" {tables.children_at_most} children count."
+            f"Each {key} is protected, with all its rows in both tables: 1 parent, its children counted up to"
+            f" {tables.children_at_most}, at most {tables.children_read} of them read."
         )
         notes = [
             f"Children by {self.child_recipe.name} given their parent's columns, on {100 * self.child_share:.0f}% of"
@@ -169,13 +169,14 @@ def prepare_tables(
     *,
     key: str,
     children_at_most: int,
+    children_read: int = CHILDREN_READ,
     schema: Schema | str | PathLike[str],
     child_schema: Schema | str | PathLike[str],
     epsilon: float,
     delta: float = 1e-6,
     dialect: Dialect | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-    recipe: Recipe | str = DEFAULT,
+    recipe: Recipe | str = PrivBayes.name,
     child_recipe: Recipe | str = PrivBayes.name,
     child_share: float = CHILD_SHARE,
     rows: int | str | None = None,
@@ -192,15 +193,17 @@ def prepare_tables(
         parents: A path to CSV or Parquet, or a pandas, polars or Arrow table: a row for each parent.
         children: The same, with a row for each child.
         key: The column of both that names a parent: text or whole numbers, of kind id.
-        children_at_most: How many children of a parent count, and are drawn. Noise on what is asked of children grows
-            with it; of parents with more, some are left out.
+        children_at_most: Up to how many children of a parent are counted, and drawn.
+        children_read: How many children of a parent are read at most, chosen by a keyed hash. Noise on all that is
+            asked of children grows with it.
         schema: The public description of the parent table, or the path of one.
         child_schema: That of the child table.
         epsilon: Bound on the privacy loss of a parent with all its children.
         delta: Probability with which the bound may fail; well under one in the number of parents.
         dialect: How CSV files are written.
         adjacency: ``add-remove`` or ``replace``: of a parent with all its children.
-        recipe: For the parents: a proven recipe that draws rows, or the name of one.
+        recipe: For the parents: a proven recipe that draws rows, or the name of one. Where the schema has no target,
+            the number of children is the target.
         child_recipe: For the children: ``privbayes``, which draws them given their parent.
         child_share: Of the budget, for the children.
         rows: How many synthetic parents, or ``same`` for the noisy number of private ones.
@@ -214,10 +217,12 @@ def prepare_tables(
     Returns:
         What can be looked at, then run; ``print(prepared)`` is the receipt.
     """
-    asked = recipe if isinstance(recipe, Recipe) else make_recipe(recipe)
+    asked = _made(recipe, delta)
     check_sampling(asked, rows, seed)
     budget = Budget(epsilon, delta, adjacency)  # type: ignore[arg-type]  # Budget reads text, too
-    below = _child_recipe(child_recipe, delta)
+    below = _made(child_recipe, delta)
+    if not isinstance(below, PrivBayes):
+        raise SettingError(f"child recipe ({below.name}) cannot draw rows given their parent's; use {PrivBayes.name}")
     if not 0.05 <= child_share <= 0.95:
         raise SettingError(f"child_share ({child_share:g}) must be from 0.05 to 0.95")
     described, child_described = (
@@ -231,6 +236,7 @@ def prepare_tables(
         children,
         key=key,
         children_at_most=children_at_most,
+        children_read=children_read,
         budget=budget,
         schema=described,
         child_schema=child_described,
@@ -307,22 +313,20 @@ def synthesize_tables(
     return prepare_tables(parents, children, epsilon=epsilon, **options).run(progress)
 
 
-def as_children(parents: Model) -> Chunk:
-    """Draw parents as their children would have them beside them: each as often as it has children."""
+def as_children(parents: Model, read: int) -> Chunk:
+    """Draw parents as they stand beside the children that are read: each as often as it has such."""
     rng = np.random.default_rng(_SEED)
     drawn = parents.sample(PARENT_ROWS, rng)
-    counts = np.maximum(drawn[COUNT], 0.0)
+    counts = np.clip(drawn[COUNT], 0.0, read)
     chosen = resampled(counts if counts.any() else np.ones(PARENT_ROWS), PARENT_ROWS, rng, {})
     return {f"{PARENT}{name}": values[chosen] for name, values in drawn.items()}
 
 
-def _child_recipe(asked: Recipe | str, delta: float) -> PrivBayes:
-    if asked == PrivBayes.name:
-        return PrivBayes() if delta else PrivBayes(noise="laplace")
-    if not isinstance(asked, PrivBayes):
-        name = asked if isinstance(asked, str) else asked.name
-        raise SettingError(f"child recipe ({name}) cannot draw rows given their parent's columns; use {PrivBayes.name}")
-    return asked
+def _made(recipe: Recipe | str, delta: float) -> Recipe:
+    """Return a recipe by its name; the default with the noise that the delta affords."""
+    if recipe == PrivBayes.name and not delta:
+        return PrivBayes(noise="laplace")
+    return recipe if isinstance(recipe, Recipe) else make_recipe(recipe)
 
 
 def _refuse_recipe(recipe: Recipe) -> None:

@@ -41,6 +41,7 @@ class ChildTable:
         recipe: The name of the recipe that made the model.
         settings: Its settings.
         share: Of the budget.
+        read: How many children of a parent were read, at most.
         model: Draws children given their parent's columns.
         schema: The public description of the child table.
         layout: Its columns, as they are released.
@@ -51,6 +52,7 @@ class ChildTable:
     recipe: str
     settings: Mapping[str, Any]
     share: float
+    read: int
     model: ConditionalNetModel
     schema: Schema
     layout: pa.Schema
@@ -71,7 +73,7 @@ class LinkedRelease:
             number of children as a column, which is not written.
         children: The child table.
         key: The column that names a parent, in both.
-        children_at_most: How many children of a parent counted, and are drawn.
+        children_at_most: Up to how many children of a parent were counted, and are drawn.
     """
 
     parents: Release
@@ -93,7 +95,8 @@ class LinkedRelease:
     def schema(self) -> Schema:
         """The parents' schema as it is released: without the number of children."""
         schema = self.parents.schema
-        return replace(schema, columns=tuple(column for column in schema.columns if column.name != COUNT))
+        columns = tuple(column for column in schema.columns if column.name != COUNT)
+        return replace(schema, columns=columns, target=None if schema.target == COUNT else schema.target)
 
     @property
     def frames(self) -> tuple[Any, Any]:
@@ -167,11 +170,12 @@ class LinkedRelease:
         own = self.children
         return replace(
             stated,
-            unit=protects(self.key, self.children_at_most),
-            max_rows_per_unit=self.children_at_most,
+            unit=protects(self.key, self.children_at_most, own.read),
+            max_rows_per_unit=own.read,
             children={
                 "key": self.key,
                 "children_at_most": self.children_at_most,
+                "children_read": own.read,
                 "share_of_budget": own.share,
                 "recipe": own.recipe,
                 "settings": dict(own.settings),

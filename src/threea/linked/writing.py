@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,9 +58,9 @@ def _fill(release: LinkedRelease, place: Place, progress: Progress | None) -> No
     digest = hashlib.sha256(model).hexdigest() if model else ""
     certificate = release.certificate(parents, children, digest, drawn)
     own = release.children
-    page = render(
-        release.parents, certificate, _counted(release), ChildRows(drawn, own.schema, own.model.summary, first)
-    )
+    # On the page the number of children is a column like others, whatever it was to the recipe.
+    shown = replace(release.parents, schema=replace(release.parents.schema, target=release.schema.target))
+    page = render(shown, certificate, _counted(release), ChildRows(drawn, own.schema, own.model.summary, first))
     contents = {
         NAME: model,
         "parents.toml": release.schema_text(parents).encode(),
