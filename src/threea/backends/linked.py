@@ -74,8 +74,9 @@ def linked(
     column = pa.RecordBatch.from_arrays([pa.array(counts, pa.int64())], schema=_COUNTED)
     each = JoinedBackend(parents, _positions(names, known), column).bounded(key, 1, secret)
     # One row of each key is left, in any order.
+    kept = _positions(_keys(each, key), known)
     row_of = np.empty(len(known), np.int64)
-    row_of[_positions(_keys(each, key), known)] = np.arange(len(known))
+    row_of[kept] = np.arange(len(kept))
     partner = np.where(child_of >= 0, np.append(row_of, -1)[child_of], -1)
     return each, JoinedBackend(children, partner, _beside(each, carried)).bounded(key, read, secret)
 

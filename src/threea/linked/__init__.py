@@ -148,6 +148,7 @@ class PreparedTables:
         notes = [
             f"Children by {self.child_recipe.name} given their parent's columns, on {100 * self.child_share:.0f}% of"
             f" the budget; a parent gets from 0 to {tables.children_at_most}. Keys are made up.",
+            "A number of rows asked for is one of parents.",
         ]
         untouched = words.untouched(_own(tables).untouched, len(_own(tables).columns))
         notes += [f"Warning: of the child table, {untouched}"] if untouched else []
@@ -250,14 +251,13 @@ def prepare_tables(
     if isinstance(rows, int):
         check_keys(rows, key, tables.parents.layout, tables.children.layout)
     costs = _costs(((chosen, tables.parents.schema, parents), (below, tables.children.schema, children)))
-    steps = ConditionalNet(net=below.approximate, given=tables.given).steps(tables.children.schema)
     return PreparedTables(
         recipe=chosen,
         reason=f"picked by {asked.name}: {reason}" if reason else "",
         child_recipe=below,
         child_share=child_share,
         tables=tables,
-        plan=priced_linked(chosen, tables, steps, child_share, below.name),
+        plan=planned(tables, chosen, below, child_share),
         rows=rows,
         seed=seed,
         costs=costs,
@@ -311,6 +311,12 @@ def synthesize_tables(
         The release; ``release.frames`` are two tables of the kinds that came in.
     """
     return prepare_tables(parents, children, epsilon=epsilon, **options).run(progress)
+
+
+def planned(tables: LinkedTables, recipe: Recipe, child_recipe: PrivBayes, child_share: float = CHILD_SHARE) -> Plan:
+    """Price everything that will be asked of both tables, to use up their one budget."""
+    net = ConditionalNet(net=child_recipe.approximate, given=tables.given)
+    return priced_linked(recipe, tables, net.steps(tables.children.schema), child_share, child_recipe.name)
 
 
 def as_children(parents: Model, read: int) -> Chunk:
