@@ -148,7 +148,7 @@ class LinkedRelease:
     def _with_children(self, numbered: tuple[int, Chunk]) -> tuple[Chunk, Chunk, NDArray[np.int64]]:
         """Draw children for a chunk of parents; return both, and each child's parent."""
         number, parents = numbered
-        counts = np.clip(parents[COUNT], 0, self.children_at_most).astype(np.int64)
+        counts = np.clip(np.rint(parents[COUNT]), 0, self.children_at_most).astype(np.int64)
         place = np.repeat(np.arange(len(counts)), counts)
         given = {f"{PARENT}{name}": values[place] for name, values in parents.items()}
         # Another stream than that of the parents themselves.
