@@ -148,7 +148,7 @@ def main() -> None:
             "read": {str(read): measured(made_up, children_read=read) for read in READ},
             "share": {str(share): measured(made_up, child_share=share) for share in SHARES},
         },
-        "diabetes130": {"read": {str(read): measured(real, children_read=read) for read in (2, MOST)}},
+        "diabetes130": {"read": {str(read): measured(real, children_read=read) for read in READ}},
         "sizes": {
             name: {"parents": tables[0].num_rows, "children": tables[1].num_rows}
             for name, tables in (("simulated", made_up), ("diabetes130", real))

@@ -116,7 +116,7 @@ def test_one_entry_in_the_ledger_pays_for_both_tables(tmp_path: Path) -> None:
     assert charged == {event["name"]: event["count"] for event in certificate["events"]}
     assert {name.split(":")[0] for name in charged} == {"parents", "children"}
     assert certificate["accounted_epsilon"] <= certificate["epsilon"] == 3.0
-    assert certificate["max_rows_per_unit"] == certificate["children"]["children_read"] == 2
+    assert certificate["max_rows_per_unit"] == certificate["children"]["children_read"] == 1
     with pytest.raises(BudgetRefused):
         threea.synthesize_tables(PATIENTS, STAYS, ledger=path, dataset="clinic", **ASKED)
     # The same rows under another name are noticed, and so are other terms.
@@ -133,10 +133,10 @@ def test_settings_that_matter_change_the_events() -> None:
         own = children.stddev(threea.anonymize.query.Count(), prepared.plan["children: one-way tables"])
         return {line.name: line.event for line in prepared.plan.lines} | {"of a child": own}
 
-    usual, shared, read = noise(), noise(child_share=0.5), noise(children_read=4)
+    usual, shared, read = noise(children_read=2), noise(children_read=2, child_share=0.5), noise(children_read=4)
     assert all(usual[name] != shared[name] for name in usual)
     assert read["of a child"] == pytest.approx(2 * usual["of a child"])
-    assert noise(children_at_most=1)["of a child"] == pytest.approx(usual["of a child"] / 2), (
+    assert noise(children_read=2, children_at_most=1)["of a child"] == pytest.approx(usual["of a child"] / 2), (
         "no more than there can be"
     )
 
@@ -309,7 +309,7 @@ def test_tables_that_do_not_fit_together_are_refused() -> None:
 def test_the_receipt_says_whom_it_protects_and_who_gets_what(tmp_path: Path) -> None:
     prepared = rehearse_tables(PATIENTS, STAYS, ledger=tmp_path / "none.db", **ASKED)
     text = str(prepared)
-    assert "1 parent, its children counted up to 5, at most 2 of them read." in text
+    assert "1 parent, its children counted up to 5, at most 1 of them read." in text
     assert "on 75% of the budget; a parent gets from 0 to 5." in text
     assert "A rehearsal: nothing was spent, nothing written." in text
     assert sum(line.share for line in prepared.plan.lines if line.name.startswith("children: ")) == pytest.approx(0.75)

@@ -39,7 +39,7 @@ def release_tables(
     confirm_schema: Annotated[bool, typer.Option("--confirm-schema", help="I say that both are public.")] = False,
     children_read: Annotated[
         int, typer.Option(help="How many children of a parent are read; noise on theirs grows with it.")
-    ] = 2,
+    ] = 1,
     child_share: Annotated[str, typer.Option(metavar="SHARE", help="Of the budget, for the children.")] = "0.75",
     separator: Separator = None,
     encoding: Encoding = None,

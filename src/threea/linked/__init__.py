@@ -222,7 +222,7 @@ def prepare_tables(
     check_sampling(asked, rows, seed)
     budget = Budget(epsilon, delta, adjacency)  # type: ignore[arg-type]  # Budget reads text, too
     below = _made(child_recipe, delta)
-    if not isinstance(below, PrivBayes):
+    if type(below) is not PrivBayes:
         raise SettingError(f"child recipe ({below.name}) cannot draw rows given their parent's; use {PrivBayes.name}")
     if not 0.05 <= child_share <= 0.95:
         raise SettingError(f"child_share ({child_share:g}) must be from 0.05 to 0.95")
