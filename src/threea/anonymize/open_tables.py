@@ -84,10 +84,10 @@ def protects(key: str, children_at_most: int, children_read: int) -> str:
 
     Example:
         >>> protects("patient_id", 20, 2)
-        'all rows of one patient_id in both tables: 1 parent, its children counted up to 20, at most 2 of them read'
+        'all rows of one patient_id in both tables (1 parent, at most 2 children read, children counted up to 20)'
     """
-    counted = f"its children counted up to {children_at_most}, at most {children_read} of them read"
-    return f"all rows of one {key} in both tables: 1 parent, {counted}"
+    read = f"1 parent, at most {children_read} {'child' if children_read == 1 else 'children'} read"
+    return f"all rows of one {key} in both tables ({read}, children counted up to {children_at_most})"
 
 
 def open_tables(
