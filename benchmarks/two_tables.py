@@ -97,11 +97,11 @@ def distances(tables: Tables, released: tuple[pa.Table, pa.Table]) -> dict[str, 
     across = [(i, j) for i in range(own) for j in range(own, all_columns)]
     with_count = [(i, len(above.modelled) - 1) for i in range(len(above.modelled) - 1)]
     chosen = {
-        "number of children": (up, [(len(above.modelled) - 1,)]),
-        "parents with it": (up, with_count),
-        "children": (down, [(i,) for i in range(own)]),
-        "pairs of children's columns": (down, inside),
-        "pairs of a child's and its parent's": (down, across),
+        "count": (up, [(len(above.modelled) - 1,)]),
+        "parent and count": (up, with_count),
+        "child columns": (down, [(i,) for i in range(own)]),
+        "child pairs": (down, inside),
+        "child and parent": (down, across),
     }
     return {
         name: statistics.mean(float(marginals.total_variation(*views, columns)[0]) for columns in subsets)
@@ -146,7 +146,7 @@ def main() -> None:
     results = {
         "simulated": {
             "read": {str(read): measured(made_up, children_read=read) for read in READ},
-            "share": {str(share): measured(made_up, child_share=share) for share in SHARES},
+            "share": {f"{share:.0%}": measured(made_up, child_share=share) for share in SHARES},
         },
         "diabetes130": {"read": {str(read): measured(real, children_read=read) for read in READ}},
         "sizes": {

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from threea.backends.files import ParquetBackend
 from threea.backends.linked import linked
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
@@ -97,6 +100,26 @@ def test_columns_are_read_apart_and_in_the_order_asked_for() -> None:
     (rows,) = below.batches([f"{PARENT}{COUNT}", "ward", f"{PARENT}age"])
     assert rows.to_pydict() == {f"{PARENT}{COUNT}": [2, 2], "ward": ["a", "c"], f"{PARENT}age": [32, 32]}
     assert [batch.to_pydict() for batch in above.batches([COUNT])] == [{COUNT: [0, 2]}]
+
+
+def test_files_and_memory_have_the_same_views(tmp_path: Path) -> None:
+    """Also where each chunk has a dictionary of its own."""
+    chunks = ({"id": ["a", "b"], "ward": ["x", "y"]}, {"id": ["c", "d"], "ward": ["z", "y"]})
+    parents = pa.concat_tables(
+        pa.table({name: pa.array(values).dictionary_encode() for name, values in chunk.items()}) for chunk in chunks
+    )
+    children = pa.table({"id": ["d", "c", "a", "a", "a", "nobody"], "nights": [1, 2, 3, 4, 5, 6]})
+    files = []
+    for name, table in (("parents", parents), ("children", children)):
+        pq.write_table(table.unify_dictionaries(), tmp_path / f"{name}.parquet", row_group_size=2)
+        files.append(ParquetBackend(tmp_path / f"{name}.parquet"))
+    options: dict[str, Any] = {"key": "id", "most": 3, "read": 2, "carried": ["ward"], "secret": KEY}
+    in_memory = linked(MemoryBackend(parents), MemoryBackend(children), **options)
+    for one, other in zip(linked(*files, **options), in_memory, strict=True):
+        assert one.table().to_pylist() == other.table().to_pylist()
+        assert one.layout.equals(other.layout)
+    assert in_memory[0].table().column(COUNT).to_pylist() == [3, 0, 1, 1]
+    assert in_memory[1].table().column(f"{PARENT}ward").to_pylist() == ["y", "z", "x", "x"]
 
 
 def test_the_laws_catch_a_bound_that_is_not_enforced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,8 +35,8 @@ from threea.table.writing import rehearse
 MOST_CHILDREN = 100
 """Children of a parent are counted up to so many, at most."""
 CHILDREN_READ = 1
-"""How many children of a parent are read unless said otherwise. Of K, noise is K times as large, and there are at most K
-times as many rows. Chosen on simulated tables: benchmarks/results/two_tables.json."""
+"""How many children of a parent are read unless said otherwise. Of K, noise is K times as large, and there are at most
+K times as many rows. Chosen on simulated tables: benchmarks/results/two_tables.json."""
 ENGINES = ("memory", "files")
 
 

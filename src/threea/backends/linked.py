@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from threea.backends.base import RowBackend, no_rows
 from threea.backends.units import FilteredBackend
+from threea.errors import InputError
 from threea.table.codec import values_of
 from threea.table.layout import declared
 from threea.table.linked_columns import COUNT, PARENT
@@ -102,4 +103,8 @@ def _beside(parents: RowBackend, carried: Sequence[str]) -> pa.RecordBatch:
     layout = pa.schema([parents.layout.field(name) for name in names])
     batches = list(parents.batches(names))
     whole = pa.Table.from_batches(batches, layout).combine_chunks().to_batches() if batches else []
+    if len(whole) > 1:
+        raise InputError(
+            "a text column of the parent table has more than 2 GB; list its values as categories, or drop it"
+        )
     return (whole or [no_rows(layout)])[0].rename_columns([f"{PARENT}{name}" for name in names])
