@@ -204,7 +204,9 @@ NUMBERED = {
 
 def test_whole_number_keys_stay_whole_numbers_and_are_never_repeated() -> None:
     asked = ASKED | NUMBERED
-    parents, children = threea.synthesize_tables(*numbered(pa.int8()), **asked).frames
+    narrow = threea.synthesize_tables(*numbered(pa.int8()), **asked)
+    assert narrow.parents.rows_note == "There are no more keys of the type of patient_id."
+    parents, children = narrow.frames
     keys = parents["patient_id"].to_pylist()
     assert parents["patient_id"].type == children["patient_id"].type == pa.int8()
     assert len(set(keys)) == len(keys) == 127, "there are no more of this type"

@@ -28,7 +28,6 @@ from threea.framework import Model, Recipe
 from threea.linked.release import ChildTable, LinkedRelease, check_keys, most_keys
 from threea.pricing import CHILDREN, PARENTS, check_sampling, priced_linked
 from threea.progress import Progress, listening, tell
-from threea.publish import form_of
 from threea.receipt import receipt
 from threea.recipes.privbayes import PrivBayes
 from threea.release import Release
@@ -77,11 +76,6 @@ class PreparedTables:
     ledger: str | None
     new_ledger: bool = False
     rehearsal: bool = False
-
-    @property
-    def form(self) -> str:
-        """How the release is saved unless said otherwise: as the parents came, or as Parquet."""
-        return form_of(self.tables.parents.dialect)
 
     def run(self, progress: Progress | None = None) -> LinkedRelease:
         """Spend, and make the release.
@@ -136,6 +130,9 @@ class PreparedTables:
             ledger_head=table.ledger_head,
             layout=_without(made.layout, (COUNT,)),
             rows=min(made.rows, keys),
+            rows_note=made.rows_note
+            if made.rows <= keys
+            else f"There are no more keys of the type of {self.tables.key}.",
         )
 
     def __str__(self) -> str:
