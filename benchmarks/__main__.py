@@ -29,6 +29,7 @@ NAMES = (
     "score",
     "tune",
     "no_target",
+    "two_tables",
     "numbers",
     "ledger_faults",
     "fuzz",

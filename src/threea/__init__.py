@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from threea.anonymize.open_table import open_table
     from threea.budget import Adjacency, Budget
     from threea.framework import Recipe
-    from threea.model_file import load_release
+    from threea.linked import LinkedRelease, prepare_tables, synthesize_tables
+    from threea.model_file import load_release, load_tables
     from threea.release import Release
     from threea.session import prepare, synthesize
     from threea.table.dialect import Dialect
@@ -28,15 +29,19 @@ __all__ = [
     "Column",
     "Dialect",
     "Kind",
+    "LinkedRelease",
     "Recipe",
     "Release",
     "Schema",
     "hospital",
     "load_release",
+    "load_tables",
     "open_table",
     "prepare",
+    "prepare_tables",
     "recipes",
     "synthesize",
+    "synthesize_tables",
 ]
 
 # Loaded when first used: `import threea` costs nothing, and each command loads only what it needs.
@@ -46,15 +51,19 @@ _HOMES = {
     "Column": "threea.table.schema",
     "Dialect": "threea.table.dialect",
     "Kind": "threea.table.schema",
+    "LinkedRelease": "threea.linked",
     "Recipe": "threea.framework",
     "Release": "threea.release",
     "Schema": "threea.table.schema",
     "hospital": "threea.hospital",
     "load_release": "threea.model_file",
+    "load_tables": "threea.model_file",
     "open_table": "threea.anonymize.open_table",
     "prepare": "threea.session",
+    "prepare_tables": "threea.linked",
     "recipes": "threea.recipes",
     "synthesize": "threea.session",
+    "synthesize_tables": "threea.linked",
 }
 
 

@@ -269,3 +269,50 @@ def stays(rows: int = 20_000, seed: int = 0) -> pa.Table:
 def schema() -> Schema:
     """Return the table's public description, with `died` as the target."""
     return Schema.of(COLUMNS_PUBLIC, target="died")
+
+
+_ONCE = ("age", "sex", "prior_stays")
+"""Columns of a stay that say of the patient, or of other stays."""
+PATIENTS_PUBLIC: dict[str, dict[str, Any]] = {
+    "patient_id": {"kind": "id"} | _ALWAYS,
+    "born": {"kind": "integer", "lower": 1910, "upper": 2024} | _ALWAYS,
+    "sex": {"kind": "categorical", "categories": SEXES} | _ALWAYS,
+}
+"""What anyone may know of the columns of the patients' table."""
+
+
+def patients_and_stays(rows: int = 20_000, seed: int = 0) -> tuple[pa.Table, pa.Table]:
+    """Make the simulated stays as two tables: patients, of whom one in nine never came, and stays that name one.
+
+    Args:
+        rows: Number of stays.
+        seed: Which tables.
+
+    Returns:
+        Arrow tables with the columns of ``PATIENTS_PUBLIC``, and those of ``COLUMNS_PUBLIC`` that are a stay's own.
+
+    Example:
+        >>> patients, stays = patients_and_stays(100)
+        >>> patients.column_names, stays.num_columns
+        (['patient_id', 'born', 'sex'], 12)
+    """
+    import pyarrow as pa
+
+    table = stays(rows, seed)
+    names, first = np.unique(table["patient_id"].to_numpy(zero_copy_only=False), return_index=True)
+    year = table["admitted"].to_numpy().astype("datetime64[Y]").astype(int) + 1970
+    born, sex = (year - table["age"].to_numpy())[first], table["sex"].to_numpy(zero_copy_only=False)[first]
+    others = np.arange(0, len(names), 8)
+    patients = {
+        "patient_id": np.concatenate([names, [f"P9{number:05d}" for number in others]]),
+        "born": np.concatenate([born, born[others]]).astype(np.int16),
+        "sex": np.concatenate([sex, sex[others]]),
+    }
+    whole = pa.table(patients).replace_schema_metadata(table.schema.metadata)
+    return whole, table.drop_columns(list(_ONCE))
+
+
+def schemas() -> tuple[Schema, Schema]:
+    """Return the public descriptions of the patients' table and of the stays' own, whose target is `died`."""
+    own = {name: public for name, public in COLUMNS_PUBLIC.items() if name not in _ONCE}
+    return Schema.of(PATIENTS_PUBLIC), Schema.of(own, target="died")

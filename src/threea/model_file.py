@@ -31,19 +31,22 @@ from threea.errors import InputError
 from threea.plain_data import KINDS, NotPlain, restored, simplified
 
 if TYPE_CHECKING:
+    from threea.linked import LinkedRelease
     from threea.release import Release
+    from threea.table.schema import Schema
 
 NAME = "model.threea"
 VERSION = 1
 MOST_BYTES = 1 << 30
 """Larger files are neither written nor read. Chosen: a hundred times a large model's."""
 _FORMAT, _JSON, _ARRAYS = "threea release", "release.json", "arrays.npz"
+_ONE, _TWO = "Release", "LinkedRelease"
 _DIGEST = 64
 _START_OF_1980 = (1980, 1, 1, 0, 0, 0)
 
 
-def packed(release: Release) -> bytes | None:
-    """Return a release as a file's bytes.
+def packed(release: Release | LinkedRelease) -> bytes | None:
+    """Return a release, of one table or of two, as a file's bytes.
 
     Returns:
         None if the model, or something else in the release, is not of threea's own making, or the file too large.
@@ -58,11 +61,17 @@ def packed(release: Release) -> bytes | None:
     return file if len(file) <= MOST_BYTES else None
 
 
-def _public(release: Release) -> Release:
-    """Return a release whose schema has no digest of a draft's section that was edited since: a draft is private."""
-    schema = release.schema
+def _public(release: Any) -> Any:
+    """Return a release whose schemas have no digest of a draft's section that was edited since: a draft is private."""
+    if hasattr(release, "children"):
+        own = replace(release.children, schema=_undrafted(release.children.schema))
+        return replace(release, parents=_public(release.parents), children=own)
+    return replace(release, schema=_undrafted(release.schema))
+
+
+def _undrafted(schema: Schema) -> Schema:
     columns = (c if c.as_read in ("", c.digest) else replace(c, as_read="") for c in schema.columns)
-    return replace(release, schema=replace(schema, columns=tuple(columns)))
+    return replace(schema, columns=tuple(columns))
 
 
 def load_release(path: str | PathLike[str]) -> Release:
@@ -77,19 +86,42 @@ def load_release(path: str | PathLike[str]) -> Release:
         path: The release's folder, or its `model.threea`.
 
     Raises:
-        InputError: There is no such file, it is damaged, too large, of a later version, or not the one that the
-            certificate beside it names.
+        InputError: There is no such file, it is damaged, too large, of a later version, of two tables, or not the one
+            that the certificate beside it names.
     """
+    loaded: Release = _loaded(path, _ONE)
+    return loaded
+
+
+def load_tables(path: str | PathLike[str]) -> LinkedRelease:
+    """Read a release of two tables that was saved, to draw more parents and their children from it; as `load_release`.
+
+    Raises:
+        InputError: As of `load_release`, or the release is of one table.
+    """
+    loaded: LinkedRelease = _loaded(path, _TWO)
+    return loaded
+
+
+def _loaded(path: str | PathLike[str], kind: str) -> Any:
     file = Path(path) / NAME if Path(path).is_dir() else Path(path)
     data = _bytes_of(file)
     _check_certificate(file, hashlib.sha256(data).hexdigest())
     try:
-        return _unpacked(data)
+        found, release = _unpacked(data)
     except (NotPlain, ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError, ValueError):
         # Arrow's and zip's errors, too, are of these kinds; what they say is of no use to a reader.
         raise _damaged(file) from None
     except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError):
         raise _damaged(file) from None
+    if found != kind:
+        what = (
+            "two tables; read it in Python with load_tables"
+            if found == _TWO
+            else "one table; read it with load_release"
+        )
+        raise InputError(f"{file} is a release of {what}")
+    return release
 
 
 def _damaged(file: Path) -> InputError:
@@ -145,7 +177,8 @@ def _npz(arrays: list[NDArray[Any]]) -> bytes:
     return buffer.getvalue()
 
 
-def _unpacked(data: bytes) -> Release:
+def _unpacked(data: bytes) -> tuple[str, Any]:
+    """Return which class of release a file holds, and the release."""
     files = _stored(data)
     if set(files) != {_JSON, _ARRAYS}:
         raise NotPlain("other files than expected")
@@ -154,13 +187,14 @@ def _unpacked(data: bytes) -> Release:
         raise NotPlain("another format")
     if content["version"] != VERSION:
         raise InputError(f"the model is of version {content['version']}, this threea reads {VERSION}; update threea")
-    if content["release"]["class"] != "Release":
+    kind = content["release"]["class"]
+    if kind not in (_ONE, _TWO):
         raise NotPlain("not a release")
     arrays = _stored(files[_ARRAYS])
-    release: Release = restored(content["release"], [_array(arrays[f"{index}.npy"]) for index in range(len(arrays))])
+    release = restored(content["release"], [_array(arrays[f"{index}.npy"]) for index in range(len(arrays))])
     # A model that was not made by `packed` may be of the right classes and still not hang together.
     next(release.draws(1, seed=0))
-    return release
+    return kind, release
 
 
 def _stored(data: bytes) -> dict[str, bytes]:

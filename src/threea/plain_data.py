@@ -39,6 +39,7 @@ _HOMES = {
     "threea.table.schema": ("Origin", "Schema"),
     "threea.approximate.bayes_net_model": ("BayesNetModel", "Node"),
     "threea.approximate.column_shape": ("ColumnShape",),
+    "threea.approximate.conditional_net": ("ConditionalNetModel",),
     "threea.approximate.coordinates": ("Coordinates",),
     "threea.approximate.feature": ("Feature",),
     "threea.approximate.gaussian_clusters": ("FeatureSet", "GaussianClusters"),
@@ -52,6 +53,7 @@ _HOMES = {
     "threea.approximate.tree_model": ("Edge", "TreeModel"),
     "threea.adapt.generator_model": ("GeneratorModel", "LabelShares"),
     "threea.adapt.taught": ("Taught",),
+    "threea.linked.release": ("ChildTable", "LinkedRelease"),
     "threea.model_summary": ("Histogram",),
 }
 CLASSES = {name: home for home, names in _HOMES.items() for name in names}

@@ -16,10 +16,13 @@ from threea.drawing import SAME
 from threea.errors import MissingExtra, SettingError
 
 if TYPE_CHECKING:
+    from threea.anonymize.open_tables import LinkedTables
     from threea.framework import Recipe
 
 SCORE = "score"
 """The line that pays for a score."""
+PARENTS, CHILDREN = "parents: ", "children: "
+"""What the lines of a plan for two tables begin with."""
 
 
 def check_sampling(recipe: Recipe, rows: int | str | None, seed: int | None) -> None:
@@ -79,6 +82,22 @@ def priced_together(recipes: Sequence[Recipe], table: PrivateTable, score: float
         steps += [replace(step, name=f"{prefix_of(recipe)}{step.name}") for step in own]
     names = ", ".join(recipe.name for recipe in recipes)
     return Plan.calibrate(table.budget, (*found, *steps), recipe=f"best of {names}")
+
+
+def priced_linked(recipe: Recipe, tables: LinkedTables, children: Sequence[Step], share: float, child: str) -> Plan:
+    """Price what a recipe asks of the parents and what is asked of their children, to use up the one budget.
+
+    Args:
+        recipe: What will run on the parents.
+        tables: What is asked.
+        children: What is asked of the children.
+        share: Of the budget, for the children.
+        child: The name of the recipe that asks it.
+    """
+    parts = ((PARENTS, _steps(recipe, tables.parents), 1 - share), (CHILDREN, children, share))
+    weighed = ((prefix, step) for prefix, own, total in parts for step in _weighing(own, total))
+    steps = [replace(step, name=f"{prefix}{step.name}") for prefix, step in weighed]
+    return Plan.calibrate(tables.parents.budget, steps, recipe=f"{recipe.name}, children by {child}")
 
 
 def prefix_of(recipe: Recipe) -> str:

@@ -134,10 +134,31 @@ def write(
     Raises:
         SettingError: The disk is full, or somebody took the folder meanwhile.
     """
-    with outcome(lambda: stated(charged=bool(release.spent), written=place.published)):
+    charged = bool(release.spent)
+    return written(place, lambda: _fill(release, place, progress, elsewhere), charged=charged, check=check)
+
+
+def written(
+    place: Place, fill: Callable[[], None], *, charged: bool, check: Callable[[], object] | None = None
+) -> list[Path]:
+    """Fill a claimed folder and give the files their names, or leave nothing.
+
+    Args:
+        place: A claimed folder; it is let go of, however this ends.
+        fill: Writes its files.
+        charged: Whether they were paid for.
+        check: Called when all is written and nothing published yet; what it raises stops the release.
+
+    Returns:
+        The files made.
+
+    Raises:
+        SettingError: The disk is full, or somebody took the folder meanwhile.
+    """
+    with outcome(lambda: stated(charged=charged, written=place.published)):
         try:
             with place:
-                _fill(release, place, progress, elsewhere)
+                fill()
                 if check:
                     check()
                 return place.publish()

@@ -31,11 +31,12 @@ def receipt(
     balance: bool = False,
     cost: Cost | None = None,
     notes: Sequence[str] = (),
+    protects: str = "",
 ) -> str:
-    """Return the receipt as lines of text."""
+    """Return the receipt as lines of text; `protects` says whom it protects where the table's unit does not say all."""
     budget, schema = plan.budget, table.schema
     promise = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {budget.adjacency}"
-    head = [f"Recipe {recipe.name} for {task(schema)}: {promise}.", *_sentences(recipe, table, rows, balance)]
+    head = [f"Recipe {recipe.name} for {task(schema)}: {promise}.", *_sentences(recipe, table, rows, balance, protects)]
     if reason:
         head.append(f"It was {reason}.")
     if cost is not None:
@@ -67,7 +68,9 @@ def task(schema: Schema) -> str:
     return f"{name} ({count} class{'es' if count != 1 else ''})"
 
 
-def _sentences(recipe: Recipe, table: PrivateTable, rows: int | str | None, balance: bool) -> Iterator[str]:
+def _sentences(
+    recipe: Recipe, table: PrivateTable, rows: int | str | None, balance: bool, protects: str
+) -> Iterator[str]:
     budget, unit = table.budget, table.unit
     if recipe.guarantee is not Guarantee.PROVEN:
         yield f"Its guarantee is {recipe.guarantee}, not proven: see the assumptions in the certificate."
@@ -81,7 +84,9 @@ def _sentences(recipe: Recipe, table: PrivateTable, rows: int | str | None, bala
         yield f"Warning: {untouched}"
     if balance:
         yield _BALANCED
-    if unit.column is None:
+    if protects:
+        yield protects
+    elif unit.column is None:
         yield "Each row is protected by itself; if a person has several, name their column with --unit."
     else:
         single = unit.max_rows == 1

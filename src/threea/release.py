@@ -127,7 +127,7 @@ class Release:
             layout=table.layout,
             rows=drawn,
             rows_note="" if asked else default_note(summary, drawn),
-            seed=_sampling_seed(seed),
+            seed=sampling_seed(seed),
             ledger_head=table.ledger_head,
             secure=table.secure,
             restore=table.restore,
@@ -185,7 +185,7 @@ class Release:
 
     def draws(self, rows: int, given: Given | None = None, seed: int | None = None) -> Iterator[pa.RecordBatch]:
         """Draw rows chunk by chunk, as `sample` does."""
-        start_of = _sampling_seed(seed)
+        start_of = sampling_seed(seed)
 
         def drawn(start: int) -> pa.RecordBatch:
             chunk = self._drawn(min(CHUNK_ROWS, rows - start), np.random.default_rng([start_of, start]), given)
@@ -371,6 +371,6 @@ class Release:
         return publish.write(dataclasses.replace(self, spreadsheet_safe=spreadsheet_safe), place)
 
 
-def _sampling_seed(seed: int | None) -> int:
+def sampling_seed(seed: int | None) -> int:
     """Return what seeds the chunks; another each time if no seed is given."""
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

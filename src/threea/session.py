@@ -272,14 +272,12 @@ def rehearse(
         BudgetRefused: The ledger's cap does not cover the release.
     """
     if ledger is not None:
-        _refuse_over_cap(ledger, dataset=dataset, epsilon=epsilon, cap=cap, new=new_ledger)
+        refuse_over_cap(ledger, dataset=dataset, epsilon=epsilon, cap=cap, new=new_ledger)
     prepared = prepare(data, epsilon=epsilon, dataset=dataset, cap=cap, **options)
     return replace(prepared, rehearsal=True, ledger=None if ledger is None else str(ledger))
 
 
-def _refuse_over_cap(
-    ledger: str | PathLike[str], *, dataset: str, epsilon: float, cap: float | None, new: bool
-) -> None:
+def refuse_over_cap(ledger: str | PathLike[str], *, dataset: str, epsilon: float, cap: float | None, new: bool) -> None:
     """Refuse what the ledger would refuse, without writing to it."""
     if not os.path.lexists(ledger) and (new or cap is None):
         return

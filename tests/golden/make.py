@@ -8,10 +8,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from threea import hospital
 from threea.anonymize.open_table import open_table
+from threea.anonymize.open_tables import open_tables
 from threea.budget import Budget
-from threea.model_file import VERSION, load_release, packed
-from threea.recipes import RECIPES
+from threea.linked import PreparedTables, planned
+from threea.model_file import VERSION, load_release, load_tables, packed
+from threea.recipes import RECIPES, PrivBayes
 from threea.testing import CASES, SeededNoise
 
 HERE = Path(__file__).parent
@@ -47,9 +50,43 @@ def release_of(kind):
     return replace(RECIPES[name](**settings).run(table, seed=3), created=CREATED)
 
 
+def two_tables(rows=300, epsilon=1000.0, noise=1, theta=1.0):
+    """Return a release of simulated patients and their stays."""
+    schema, child_schema = hospital.schemas()
+    tables = open_tables(
+        *hospital.patients_and_stays(rows),
+        key="patient_id",
+        children_at_most=5,
+        budget=Budget(epsilon),
+        schema=schema,
+        child_schema=child_schema,
+        noise=SeededNoise(noise),
+    )
+    recipe = PrivBayes(theta=theta)
+    prepared = PreparedTables(
+        recipe=recipe,
+        reason="",
+        child_recipe=recipe,
+        child_share=0.75,
+        tables=tables,
+        plan=planned(tables, recipe, recipe),
+        rows=None,
+        seed=3,
+        costs=(),
+        ledger=None,
+    )
+    made = prepared.run()
+    return replace(made, parents=replace(made.parents, created=CREATED))
+
+
 def drawn(release):
     """Return a few rows, as JSON has them."""
     return json.loads(json.dumps(release.sample(6, seed=1).to_pylist(), default=str))
+
+
+def both_drawn(release):
+    """Return a few parents and their children, as JSON has them."""
+    return [json.loads(json.dumps(table.to_pylist(), default=str)) for table in release.sample(6, seed=1)]
 
 
 if __name__ == "__main__":
@@ -57,3 +94,6 @@ if __name__ == "__main__":
         path = HERE / f"{kind}-{VERSION}.threea"
         path.write_bytes(packed(release_of(kind)))
         path.with_suffix(".json").write_text(json.dumps(drawn(load_release(path)), indent=1) + "\n")
+    path = HERE / "two_tables" / f"linked-{VERSION}.threea"
+    path.write_bytes(packed(two_tables()))
+    path.with_suffix(".json").write_text(json.dumps(both_drawn(load_tables(path)), indent=1) + "\n")

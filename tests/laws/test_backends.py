@@ -31,7 +31,7 @@ from threea.anonymize.cluster_sums import ClusterSums, Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.network_gradient import NetworkGradient, aligned
-from threea.anonymize.open_table import _fingerprint, open_table
+from threea.anonymize.open_table import fingerprint, open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
 from threea.anonymize.score_gradient import ScoreGradient
@@ -436,7 +436,7 @@ SAME_ROWS = [name for name in OPENED if name not in ("csv", "pandas", "polars")]
 
 @pytest.mark.parametrize("name", SAME_ROWS)
 def test_the_fingerprint_is_of_the_rows_not_of_their_order_or_partition(name: str, tmp_path: Path) -> None:
-    assert _fingerprint(OPENED[name](TABLE, tmp_path), KEY) == _fingerprint(MemoryBackend(TABLE), KEY)
+    assert fingerprint(OPENED[name](TABLE, tmp_path), KEY) == fingerprint(MemoryBackend(TABLE), KEY)
 
 
 def test_the_fingerprint_of_a_csv_file_does_not_depend_on_the_order_of_its_lines(tmp_path: Path) -> None:
@@ -445,13 +445,13 @@ def test_the_fingerprint_of_a_csv_file_does_not_depend_on_the_order_of_its_lines
         open_backend(csv_file(table, folder))[0]
         for table, folder in ((TABLE, tmp_path), (shuffled(TABLE, 2), tmp_path / "other"))
     )
-    assert _fingerprint(ordered, KEY) == _fingerprint(mixed, KEY)
+    assert fingerprint(ordered, KEY) == fingerprint(mixed, KEY)
 
 
 def test_the_fingerprint_depends_on_the_key() -> None:
     backend = MemoryBackend(TABLE)
-    assert _fingerprint(backend, KEY) != _fingerprint(backend, OTHER_KEY)
-    assert _fingerprint(backend, KEY) == _fingerprint(backend, KEY)
+    assert fingerprint(backend, KEY) != fingerprint(backend, OTHER_KEY)
+    assert fingerprint(backend, KEY) == fingerprint(backend, KEY)
 
 
 SMALL = TABLE.slice(0, 30)
@@ -467,7 +467,7 @@ def test_the_fingerprint_changes_with_any_value(column: str, row: int, other: in
     place = SMALL.schema.get_field_index(column)
     for new in (changed, missing):
         table = SMALL.set_column(place, SMALL.schema.field(column), pa.array(new, SMALL.schema.field(column).type))
-        same = _fingerprint(MemoryBackend(table), KEY) == _fingerprint(MemoryBackend(SMALL), KEY)
+        same = fingerprint(MemoryBackend(table), KEY) == fingerprint(MemoryBackend(SMALL), KEY)
         assert same == (new == values)
 
 
@@ -475,7 +475,7 @@ def test_the_fingerprint_changes_with_any_value(column: str, row: int, other: in
 @given(st.sets(st.integers(0, 29), min_size=1, max_size=3), st.booleans())
 def test_the_fingerprint_changes_with_a_row_more_or_less(rows: set[int], more: bool) -> None:
     chosen = [place for place in range(30) if place not in rows] if not more else [*range(30), *rows]
-    assert _fingerprint(MemoryBackend(SMALL.take(chosen)), KEY) != _fingerprint(MemoryBackend(SMALL), KEY)
+    assert fingerprint(MemoryBackend(SMALL.take(chosen)), KEY) != fingerprint(MemoryBackend(SMALL), KEY)
 
 
 def test_the_fingerprint_changes_when_two_rows_swap_a_value() -> None:
@@ -485,7 +485,7 @@ def test_the_fingerprint_changes_when_two_rows_swap_a_value() -> None:
     ages[first], ages[second] = ages[second], ages[first]
     place = SMALL.schema.get_field_index("age")
     swapped = SMALL.set_column(place, SMALL.schema.field("age"), pa.array(ages, pa.int16()))
-    assert _fingerprint(MemoryBackend(swapped), KEY) != _fingerprint(MemoryBackend(SMALL), KEY)
+    assert fingerprint(MemoryBackend(swapped), KEY) != fingerprint(MemoryBackend(SMALL), KEY)
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.timestamp("ns"), pa.decimal128(30, 3)], ids=str)
@@ -493,7 +493,7 @@ def test_the_fingerprint_sees_the_last_digit_of_large_numbers(kind: pa.DataType)
     large = pa.array([2**60, 2**60, 2**60 + 1], pa.int64())
     values = large.cast(kind) if not pa.types.is_decimal(kind) else large.cast(pa.decimal128(22, 0)).cast(kind)
     tables = [pa.table({"number": values.take(rows), "label": ["a", "b"]}) for rows in ([0, 1], [0, 2])]
-    first, second = (_fingerprint(MemoryBackend(table), KEY) for table in tables)
+    first, second = (fingerprint(MemoryBackend(table), KEY) for table in tables)
     assert first != second
 
 

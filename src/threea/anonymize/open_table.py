@@ -137,7 +137,7 @@ def open_interior(
     """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
     opened = (data, Frame()) if _only_sums(data) else open_engine(data, dialect, engine, cluster, workers)
     backend, restore = opened
-    described = _described(backend.layout, schema, target, unit.column, target_kind)
+    described = described_as(backend.layout, schema, target, unit.column, target_kind)
     if not described.valued:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     rehearse(described, backend.layout, restore)
@@ -147,11 +147,11 @@ def open_interior(
     # Which of a person's rows count is no secret of the noise; tests that replace it want the same ones each time.
     key = secrets.token_bytes(32) if noise is None else bytes(32)
     if isinstance(backend, Engine):
-        _refuse_nothing_to_learn(backend, described.target)
+        refuse_nothing_to_learn(backend, described.target)
     # A table that is refused leaves no new ledger behind.
-    book = _book(ledger, cap, new_ledger)
+    book = book_of(ledger, cap, new_ledger)
     # A ledger made for this table alone cannot meet its rows again.
-    mark = _no_fingerprint if ledger is None else partial(_fingerprint, backend)
+    mark = _no_fingerprint if ledger is None else partial(fingerprint, backend)
     book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {unit.described}")
     read_as = getattr(backend, "dialect", None)
     if unit.column is not None:
@@ -171,7 +171,8 @@ def open_interior(
     )
 
 
-def _book(ledger: Ledger | str | PathLike[str] | None, cap: float | None, new: bool) -> Ledger:
+def book_of(ledger: Ledger | str | PathLike[str] | None, cap: float | None, new: bool) -> Ledger:
+    """Return the ledger that is given, or that a path leads to; one in memory for none."""
     if ledger is None or isinstance(ledger, Ledger):
         return Ledger() if ledger is None else ledger
     return open_ledger(ledger, cap=cap, new=new)
@@ -181,9 +182,15 @@ def _only_sums(data: Any) -> bool:
     return hasattr(data, "sum") and isinstance(getattr(data, "layout", None), pa.Schema)
 
 
-def _described(
+def described_as(
     layout: pa.Schema, schema: Schema | None, target: str | None, unit: str | None, target_kind: str | None
 ) -> Schema:
+    """Return the description of a table of this layout: the schema that is given, or its types alone.
+
+    Raises:
+        SchemaError: The schema is not confirmed, or does not fit.
+        SettingError: The target or the unit is not a column, or not what the schema says.
+    """
     for name, role in ((target, "target"), (unit, "unit")):
         if name is not None and name not in layout.names:
             raise SettingError(not_a_column(role, name, layout.names))
@@ -220,7 +227,7 @@ class _Labels:
         return np.array([batch.num_rows, batch.num_rows - batch.column(self.column).null_count])
 
 
-def _refuse_nothing_to_learn(backend: Engine, target: str | None) -> None:
+def refuse_nothing_to_learn(backend: Engine, target: str | None) -> None:
     """Refuse a table without rows or labels, or that cannot be read to its end, while nothing is spent.
 
     It tells the owner; nothing is released.
@@ -245,7 +252,7 @@ class _Marks:
         return np.array([hashes.sum(), mixed(~hashes).sum()], np.uint64).view(np.int64)
 
 
-def _fingerprint(backend: Backend, secret: bytes) -> str:
+def fingerprint(backend: Backend, secret: bytes) -> str:
     """Return a keyed fingerprint of the rows, whatever their order: a sum, like everything else."""
     sums = backend.sum(_Marks(secret), backend.layout.names)
     return hashlib.blake2b(sums.tobytes(), key=secret, digest_size=16).hexdigest()

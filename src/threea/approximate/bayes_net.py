@@ -7,6 +7,7 @@ Reference:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +23,7 @@ from threea.approximate.ap_pairs import FINEST, FINEST_TARGET, Attribute, Pair, 
 from threea.approximate.bayes_net_model import BayesNetModel
 from threea.approximate.feature import Feature, fine_cells
 from threea.approximate.growing_net import GrowingNet
-from threea.table.schema import Schema
+from threea.table.schema import Column, Schema
 
 Floats = NDArray[np.float64]
 Noise = Literal["gaussian", "laplace"]
@@ -30,7 +31,7 @@ Noise = Literal["gaussian", "laplace"]
 ONE_WAY, PAIRS, TABLES = "one-way tables", "AP pairs", "tables of AP pairs"
 _ONE_WAY = 0.2
 """Share of the one-way tables in what the structure leaves. Chosen."""
-_BINS = 64
+BINS = 64
 """Of a numeric column's one-way table. Chosen."""
 _MOST_CELLS, _ALL_CELLS = 1 << 13, 1 << 20
 """Of a table, and of all tables together, however many would be useful."""
@@ -57,40 +58,40 @@ class BayesNet:
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Count every column; then, for each but the first, choose an AP pair and count its table."""
         count = len(schema.modelled)
+        return self.priced(max(count, 1), count - 1)
+
+    def priced(self, columns: int, pairs: int) -> tuple[Step, ...]:
+        """Return the steps for so many columns, of which so many are given parents."""
         kind: type[Event] = Pure if self.noise == "laplace" else Gaussian
-        if count < 2 or self.degree < 1:
-            return (Step(name=ONE_WAY, weight=1.0, kind=kind, count=max(count, 1)),)
+        if pairs < 1 or self.degree < 1:
+            return (Step(name=ONE_WAY, weight=1.0, kind=kind, count=columns),)
         tables = 1 - self.beta
         return (
-            Step(name=ONE_WAY, weight=tables * _ONE_WAY, kind=kind, count=count),
-            Step(name=PAIRS, weight=self.beta, kind=Pure, count=count - 1),
-            Step(name=TABLES, weight=tables * (1 - _ONE_WAY), kind=kind, count=count - 1),
+            Step(name=ONE_WAY, weight=tables * _ONE_WAY, kind=kind, count=columns),
+            Step(name=PAIRS, weight=self.beta, kind=Pure, count=pairs),
+            Step(name=TABLES, weight=tables * (1 - _ONE_WAY), kind=kind, count=pairs),
         )
 
     def fit(self, table: PrivateTable, plan: Plan) -> BayesNetModel:
         """Count the columns one by one, then grow the network."""
         columns = table.schema.modelled
-        cells = [fine_cells(column, _BINS) for column in columns]
-        counts = [table.measure(Marginal((each,)), plan[ONE_WAY]).value for each in cells]
-        stddev = table.stddev(Count(), plan[ONE_WAY])
-        # Every table tells the number of rows; wider ones with more noise.
-        precision = 1 / np.array([each.size for each in cells])
-        rows = float(precision @ [each.sum() for each in counts] / precision.sum())
-        pairs = zip(cells, counts, strict=True)
-        features = [Feature.of(each, row[None, :], np.array([max(rows, 0.0)]), stddev) for each, row in pairs]
+        counted = one_way(columns, table, plan)
         names = [column.name for column in columns]
         target = names.index(table.schema.target) if table.schema.target else None
-        net = GrowingNet(features, max(rows, 0.0))
+        net = GrowingNet(counted.features, counted.rows)
         # The target is a parent of all others where it fits: learners are for it. Without one, any column may be first.
         net.add_first(target or 0, existing_only=target is not None)
-        noise = {ONE_WAY: stddev}
-        if len(features) > 1 and self.degree > 0:
-            noise |= {TABLES: table.stddev(Count(), plan[TABLES])}
+        noise = self.grown(net, target, table, plan)
+        return BayesNetModel(tuple(net.nodes), counted.total, counted.total_stddev, {ONE_WAY: counted.stddev, **noise})
+
+    def grown(self, net: GrowingNet, target: int | None, table: PrivateTable, plan: Plan) -> dict[str, float]:
+        """Add all attributes that are left; return the noise on the tables that were counted for it, if any."""
+        if len(net.features) > 1 and self.degree > 0:
             self._grow(net, target, table, plan)
-        else:
-            for place in net.left:
-                net.add_alone(place, features[place])
-        return BayesNetModel(tuple(net.nodes), rows, stddev / math.sqrt(precision.sum()), noise)
+            return {TABLES: table.stddev(Count(), plan[TABLES])}
+        for place in net.left:
+            net.add_alone(place, net.features[place])
+        return {}
 
     def useful(self, rows: float, stddev: float, columns: int) -> float:
         """Return how many cells a table may have: theta-usefulness.
@@ -111,11 +112,48 @@ class BayesNet:
         ]
         while net.left:
             pairs = candidates(attributes, net.added, useful, self.degree, target)
+            if target in net.left:
+                pairs = [pair for pair in pairs if pair.child == target]
             if pairs:
                 pair = _chosen(net, pairs, table, plan)
                 net.add(pair, table.measure(Marginal(pair.cells), plan[TABLES]))
             else:
                 net.add_alone(net.left[0], _seen_again(net, net.left[0], table, plan))
+
+
+@dataclass(frozen=True, slots=True)
+class OneWay:
+    """What the one-way tables tell.
+
+    Args:
+        features: Every column, as a feature of a single class.
+        total: The noisy number of private rows.
+        total_stddev: Of the noise on it.
+        stddev: Of the noise on a count.
+    """
+
+    features: tuple[Feature, ...]
+    total: float
+    total_stddev: float
+    stddev: float
+
+    @property
+    def rows(self) -> float:
+        """How many rows there are, as far as that makes sense."""
+        return max(self.total, 0.0)
+
+
+def one_way(columns: Sequence[Column], table: PrivateTable, plan: Plan) -> OneWay:
+    """Count some columns, one by one."""
+    cells = [fine_cells(column, BINS) for column in columns]
+    counts = [table.measure(Marginal((each,)), plan[ONE_WAY]).value for each in cells]
+    stddev = table.stddev(Count(), plan[ONE_WAY])
+    # Every table tells the number of rows; wider ones with more noise.
+    precision = 1 / np.array([each.size for each in cells])
+    total = float(precision @ [each.sum() for each in counts] / precision.sum())
+    sizes = np.array([max(total, 0.0)])
+    features = (Feature.of(each, row[None, :], sizes, stddev) for each, row in zip(cells, counts, strict=True))
+    return OneWay(tuple(features), total, stddev / math.sqrt(precision.sum()), stddev)
 
 
 def _chosen(net: GrowingNet, pairs: list[Pair], table: PrivateTable, plan: Plan) -> Pair:

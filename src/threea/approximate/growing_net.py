@@ -21,7 +21,7 @@ from threea.table.cells import Merged
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-_DRAWS, _SEED = 1 << 15, 0
+DRAWS, _SEED = 1 << 15, 0
 """Rows that are drawn from the network as it grows, with a public seed: what they tell is post-processing. Chosen."""
 _MOST_KEPT = 1 << 22
 """Numbers in the distributions that are kept, at most."""
@@ -31,16 +31,17 @@ class GrowingNet:
     """Nodes so far, and rows drawn from them.
 
     Args:
-        features: All attributes, as features of a single class.
+        features: All attributes, as features of a single class; those that are given come first.
         rows: Noisy number of private rows.
+        given: Fine cells of `DRAWS` rows in the attributes that are given: they have no nodes, and all may be parents.
     """
 
-    def __init__(self, features: Sequence[Feature], rows: float) -> None:
+    def __init__(self, features: Sequence[Feature], rows: float, given: Sequence[Whole] = ()) -> None:
         self.features, self.rows = list(features), rows
-        self.added: list[int] = []
+        self.added = list(range(len(given)))
         self.nodes: list[Node] = []
         self._rng = np.random.default_rng(_SEED)
-        self._codes: list[Whole] = []
+        self._given, self._codes = len(given), list(given)
         self._known: dict[tuple[tuple[int, ...], tuple[Merged, ...]], Floats] = {}
         self._kept = 0
 
@@ -84,17 +85,17 @@ class GrowingNet:
             if self._kept + cells > _MOST_KEPT:
                 self._known, self._kept = {}, 0
             drawn = self._drawn()
-            row = rows_of(pair.levels, [drawn[place] for place in self._places(pair)], _DRAWS)
-            self._known[key] = np.bincount(row, minlength=cells) / _DRAWS
+            row = rows_of(pair.levels, [drawn[place] for place in self._places(pair)], DRAWS)
+            self._known[key] = np.bincount(row, minlength=cells) / DRAWS
             self._kept += cells
         return self._known[key]
 
     def _places(self, pair: Pair) -> tuple[int, ...]:
-        """Return the parents' positions among the nodes."""
+        """Return the parents' positions among what is given and the nodes."""
         return tuple(self.added.index(parent) for parent in pair.parents)
 
     def _drawn(self) -> list[Whole]:
         """Return the fine cells of rows drawn from all nodes so far; each node is drawn once."""
-        for node in self.nodes[len(self._codes) :]:
-            self._codes.append(node.draw(node.row(self._codes, _DRAWS), self._rng)[0])
+        for node in self.nodes[len(self._codes) - self._given :]:
+            self._codes.append(node.draw(node.row(self._codes, DRAWS), self._rng)[0])
         return self._codes

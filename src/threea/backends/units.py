@@ -44,11 +44,11 @@ class UnitBackend(RowBackend):
         coins = Coins(rate, key, self._unit)
         batches = self.batches([self._unit[0]])
         fallen = [coins.chosen(batch, np.zeros(batch.num_rows, np.uint64)) for batch in batches]
-        return _Filtered(self, np.concatenate([np.zeros(0, np.bool_), *fallen]))
+        return FilteredBackend(self, np.concatenate([np.zeros(0, np.bool_), *fallen]))
 
     def sampled(self, chosen: NDArray[np.bool_]) -> RowBackend:
         """Return the view of the units chosen."""
-        return _Filtered(self._backend, self._keep & chosen[self._units])
+        return FilteredBackend(self._backend, self._keep & chosen[self._units])
 
     @property
     def unit_of(self) -> NDArray[np.int64]:
@@ -61,13 +61,21 @@ class UnitBackend(RowBackend):
         return int(self._units.max()) + 1 if len(self._units) else 0
 
 
-class _Filtered(RowBackend):
+class FilteredBackend(RowBackend):
+    """Those rows of an engine that are marked.
+
+    Args:
+        backend: The rows.
+        keep: Whether each of them stays.
+    """
+
     __slots__ = ("_backend", "_keep")
 
     def __init__(self, backend: RowBackend, keep: NDArray[np.bool_]) -> None:
         self._backend, self.layout, self._keep = backend, backend.layout, keep
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that stay."""
         yield from _filtered(self._backend, columns, self._keep)
 
 
@@ -76,7 +84,7 @@ def sampled_rows(backend: RowBackend, rate: float, key: bytes) -> RowBackend:
     batches = backend.batches(backend.layout.names)
     hashes = np.concatenate([np.zeros(0, np.uint64), *(row_hashes(batch, ROWS_KEY) for batch in batches)])
     words = np.column_stack([hashes, numbers_among_equals(hashes)])
-    return _Filtered(backend, Coins(rate, key, None).fall(words))
+    return FilteredBackend(backend, Coins(rate, key, None).fall(words))
 
 
 def _filtered(backend: RowBackend, columns: Sequence[str], keep: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:

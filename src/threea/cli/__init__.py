@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import threea
-from threea.cli import doctor, ledger, measuring, release, sample, schema, split, studio, terminal
+from threea.cli import doctor, ledger, measuring, release, sample, schema, split, studio, tables, terminal
 from threea.errors import ThreeaError, bug, fate_of, stated
 
 
@@ -100,6 +100,7 @@ def _ended(error: BaseException) -> str:
 
 
 release.register(app)
+tables.register(app)
 schema.register(app)
 sample.register(app)
 split.register(app)

@@ -138,20 +138,20 @@ def release(
         dry_run=dry_run,
         epsilon=terminal.number("epsilon", epsilon),
         delta=terminal.number("delta", delta),
-        schema=None if schema is None else _described(schema, confirm_schema),
+        schema=None if schema is None else described(schema, confirm_schema),
         target=target,
         target_kind=target_kind,
         dialect=dialect_of(separator, encoding, decimal, date_format),
         adjacency=adjacency,
-        recipe=_recipe(recipe, set or []),
-        rows=_rows(rows),
+        recipe=recipe_of(recipe, set or []),
+        rows=number_of_rows(rows),
         seed=seed,
         balance=balance,
         score=terminal.number("score", score),
         tune=tune,
         ledger=ledger,
         new_ledger=new_ledger,
-        dataset=dataset or _name(data),
+        dataset=dataset or dataset_name(data),
         cap=cap,
         unit=unit,
         max_rows_per_unit=max_rows_per_unit,
@@ -175,7 +175,7 @@ def make(
     from threea.publish import check_folder, check_format, check_room, claim
     from threea.session import prepare, rehearse
 
-    form = _form(data) if form is None else form
+    form = form_of_file(data) if form is None else form
     check_format(form, spreadsheet_safe=spreadsheet_safe)
     if dry_run:
         check_folder(out)
@@ -221,13 +221,13 @@ def _tell(release: Release) -> None:
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
 
 
-def _form(data: Any) -> str:
+def form_of_file(data: Any) -> str:
     """Return the form that a table came in: CSV, or else Parquet."""
     suffixes = {suffix.lower() for suffix in data.suffixes[-2:]} if isinstance(data, Path) else set()
     return "csv" if suffixes & {".csv", ".tsv"} else "parquet"
 
 
-def _rows(text: str | None) -> int | str | None:
+def number_of_rows(text: str | None) -> int | str | None:
     """Read a number of rows, or `same`."""
     if text is None or text == "same":
         return text
@@ -237,20 +237,21 @@ def _rows(text: str | None) -> int | str | None:
         raise SettingError(f"rows ({text}) must be a whole number, at least 1, or same") from None
 
 
-def _name(data: Path) -> str:
+def dataset_name(data: Path) -> str:
     """Return what the rows are called in a ledger by default: as their file, as far as that can be printed."""
     name = data.absolute().name.split(".")[0][:200]
     return name if name.strip() and name.isprintable() else "unnamed"
 
 
-def _described(path: Path, confirmed: bool) -> Schema:
+def described(path: Path, confirmed: bool) -> Schema:
+    """Read a schema, and confirm it if that was said."""
     from threea.table.schema import Schema
 
     schema = Schema.load(path)
     return schema.confirm() if confirmed else schema
 
 
-def _recipe(name: str | None, pairs: list[str]) -> Recipe:
+def recipe_of(name: str | None, pairs: list[str]) -> Recipe:
     """Make the recipe asked for; settings belong to a recipe, so one must be named for them."""
     import dataclasses
 

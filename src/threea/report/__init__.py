@@ -6,11 +6,13 @@ rows. So it may be passed on with them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from threea.anonymize.accountant import Line
+from threea.model_summary import ModelSummary
 from threea.report import words
 from threea.report.charts import ColumnChart, column_chart
 from threea.report.curve import Curve, curve
@@ -18,7 +20,7 @@ from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
 from threea.score import NAMES
 from threea.table import codec
-from threea.table.schema import Kind, Schema
+from threea.table.schema import Column, Kind, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +51,29 @@ class Segment:
         return self.line.share >= 0.04
 
 
-def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
+@dataclass(frozen=True, slots=True)
+class ChildRows:
+    """What a page shows of a child table.
+
+    Args:
+        rows: How many children were drawn.
+        schema: The child table's description.
+        summary: Of their model.
+        sample: Synthetic children to draw pictures from.
+    """
+
+    rows: int
+    schema: Schema
+    summary: ModelSummary
+    sample: pa.Table
+
+    @property
+    def charts(self) -> list[ColumnChart]:
+        """Draw the modelled columns."""
+        return _drawn(self.schema, self.summary, self.sample, self.schema.modelled)
+
+
+def render(release: Release, certificate: Certificate, sample: pa.Table, children: ChildRows | None = None) -> str:
     """Return the page.
 
     Guarantees:
@@ -61,6 +85,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         release: What was made.
         certificate: The privacy facts of it.
         sample: Synthetic rows to draw pictures from.
+        children: Of two tables, what there is of the child table; the release is then the parents'.
     """
     target, features = _charts(release, sample)
     trees, teachers, curves = _figures(release)
@@ -82,7 +107,8 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         score=release.score,
         tried=words.tried(release.recipe, release.tried) if release.tried else "",
         score_names=NAMES,
-        noise=release.summary.noise,
+        noise=_noise(release, children),
+        children=children,
         sampled_rows=sample.num_rows,
         private_rows=release.summary.private_rows,
         stands=words.stands(certificate),
@@ -99,17 +125,26 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
 
 
 def _charts(release: Release, sample: pa.Table) -> tuple[ColumnChart | None, list[ColumnChart]]:
-    """Draw the target, if any, and the other modelled columns."""
-    schema, histograms = release.schema, release.summary.histograms
+    """Draw the target, if any, and the other columns."""
+    schema, summary = release.schema, release.summary
+    target = [schema[schema.target]] if schema.target else []
+    drawn = _drawn(schema, summary, sample, target, scale=1.0)
+    others = [column for column in schema.valued if column.name != schema.target]
+    return drawn[0] if drawn else None, _drawn(schema, summary, sample, others)
+
+
+def _drawn(
+    schema: Schema, summary: ModelSummary, sample: pa.Table, columns: Sequence[Column], scale: float | None = None
+) -> list[ColumnChart]:
     chunk = codec.encode(sample, schema)
-
-    def draw(name: str, scale: float | None = None) -> ColumnChart:
-        # The noisy counts of a column that is learned as a distance are of distances.
-        histogram = None if name in schema.distances else histograms.get(name)
-        return column_chart(schema[name], chunk[name], histogram, scale=scale, note=_note(schema, name))
-
-    target = draw(schema.target, scale=1.0) if schema.target else None
-    return target, [draw(column.name) for column in schema.valued if column.name != schema.target]
+    # The noisy counts of a column that is learned as a distance are of distances.
+    histograms = {name: found for name, found in summary.histograms.items() if name not in schema.distances}
+    return [
+        column_chart(
+            column, chunk[column.name], histograms.get(column.name), scale=scale, note=_note(schema, column.name)
+        )
+        for column in columns
+    ]
 
 
 def _note(schema: Schema, name: str) -> str:
@@ -119,6 +154,16 @@ def _note(schema: Schema, name: str) -> str:
     if name in schema.distances:
         return f"Asked about as a distance: {words.shown(schema.distances[name].text, words.LONG)}."
     return ""
+
+
+def _noise(release: Release, children: ChildRows | None) -> Mapping[str, float]:
+    """Return the noise of every answer by the plan's line."""
+    own = release.summary.noise
+    if children is None:
+        return own
+    return {f"parents: {line}": stddev for line, stddev in own.items()} | {
+        f"children: {line}": stddev for line, stddev in children.summary.noise.items()
+    }
 
 
 def _figures(release: Release) -> tuple[list[Tree], list[Terms], list[Curve]]:

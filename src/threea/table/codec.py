@@ -5,7 +5,7 @@ Encoding is total: no value, however odd, raises. What does not fit the schema i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -230,7 +230,13 @@ def _moment(text: str | None, column: Column) -> float:
         return float("nan")
 
 
-def decode(chunk: Chunk, schema: Schema, layout: pa.Schema, first_row: int = 0) -> pa.RecordBatch:
+def decode(
+    chunk: Chunk,
+    schema: Schema,
+    layout: pa.Schema,
+    first_row: int = 0,
+    ids: Mapping[str, NDArray[np.int64]] | None = None,
+) -> pa.RecordBatch:
     """Turn encoded columns into Arrow rows with the layout's columns, order and types.
 
     Args:
@@ -238,13 +244,16 @@ def decode(chunk: Chunk, schema: Schema, layout: pa.Schema, first_row: int = 0) 
         schema: What they mean.
         layout: Names, order and types to give them.
         first_row: Number of the chunk's first row, where surrogate ids go on.
+        ids: For some columns of kind id, the surrogates' own numbers, from 1 up.
     """
     rows = len(next(iter(chunk.values())))
+    numbers = np.arange(first_row + 1, first_row + 1 + rows)
     arrays = []
     for field in layout:
         column = schema[field.name]
         if column.kind is Kind.ID:
-            arrays.append(_cast(_surrogates(first_row + 1, rows, field.type), field.type))
+            numbered = _surrogates((ids or {}).get(column.name, numbers), field.type)
+            arrays.append(_cast(numbered, field.type))
         else:
             arrays.append(decode_column(chunk[column.name], column, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=layout)
@@ -255,13 +264,20 @@ def decode_column(values: NDArray[Any], column: Column, kind: pa.DataType) -> pa
     return _cast(_DECODERS[column.kind](values, column, kind), kind)
 
 
-def _surrogates(first: int, rows: int, kind: pa.DataType) -> pa.Array:
-    numbers = np.arange(first, first + rows)
+def surrogates(kind: pa.DataType) -> int:
+    """Return how many surrogate ids of a type there are; beyond, they come round again."""
+    if is_text(plain(kind)):
+        return 2**53
+    return _DAYS if pa.types.is_temporal(plain(kind)) else int(min(_range(plain(kind), whole=True)[1], 2.0**53))
+
+
+def _surrogates(numbers: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
     if is_text(plain(kind)):
         return pc.binary_join_element_wise("synthetic", pa.array(numbers).cast(pa.string()), "-")
     # A narrow type has not as many values as there may be rows: they come round again.
-    numbers %= _DAYS if pa.types.is_temporal(plain(kind)) else int(min(_range(plain(kind), whole=True)[1], 2.0**53)) + 1
-    return pa.array(numbers.astype("datetime64[D]")) if pa.types.is_temporal(plain(kind)) else pa.array(numbers)
+    moments = pa.types.is_temporal(plain(kind))
+    numbers = numbers % (surrogates(kind) + (not moments))
+    return pa.array(numbers.astype("datetime64[D]")) if moments else pa.array(numbers)
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
