@@ -144,7 +144,7 @@ def prepare(
     """Decide and price everything about a release. Nothing is spent.
 
     Args:
-        data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
+        data: A path to CSV, Parquet (a file or a folder) or Excel, or a pandas, polars or Arrow table.
         epsilon: Bound on the privacy loss.
         delta: Probability with which the bound may fail; well under one in the number of rows.
         target: The column that models will learn to predict.
@@ -302,7 +302,7 @@ def synthesize(data: Any, *, epsilon: float, progress: Progress | None = None, *
         (epsilon, delta), written to the ledger before the first answer.
 
     Args:
-        data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
+        data: A path to CSV, Parquet (a file or a folder) or Excel, or a pandas, polars or Arrow table.
         epsilon: Bound on the privacy loss.
         progress: Told which stage begins, how much is done, and of how much.
         options: As of `prepare`.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import platform
 import re
 import sys
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from threea.cli import terminal
+from threea.cli.options import Json
 
 _EXTRA = re.compile(r"extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -24,15 +24,11 @@ def register(app: typer.Typer) -> None:
     app.command()(doctor)
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for scripts.")] = False,
-) -> None:
+def doctor(as_json: Json = False) -> None:
     """Say what is installed, which extras are missing and how to get them. Exit code 1: noise cannot be drawn."""
     found = examined()
-    if as_json:
-        terminal.say(json.dumps(found, indent=2))
-    else:
-        _show(found)
+    _show(found)
+    terminal.result(found)
     if not found["noise"]:
         raise typer.Exit(1)
 

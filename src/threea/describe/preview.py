@@ -30,7 +30,7 @@ def preview(data: str | PathLike[str], dialect: Dialect | None = None, rows: int
     """Read the first rows. What comes out is private: for the table's owner alone.
 
     Args:
-        data: A path to CSV or Parquet.
+        data: A path to CSV, Parquet or Excel.
         dialect: How a CSV file is written; what it does not say is found in the header line.
         rows: How many.
 
