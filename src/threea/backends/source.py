@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -215,16 +214,10 @@ def _open_path(path: Path, dialect: Dialect | None) -> RowBackend:
     if suffixes[-1:] and suffixes[-1] in EXCEL:
         return open_excel(path, dialect)
     if set(TEXT) & set(suffixes[-2:]):
-        return CsvBackend(path, _of_text(dialect, tabs=".tsv" in suffixes[-2:]))
+        if dialect is not None and dialect.sheet is not None:
+            raise SettingError(f"sheet ({dialect.sheet}) is of an Excel file, and the data is a CSV file; leave it out")
+        return CsvBackend(path, dialect)
     raise InputError(f"{path} must end in .csv, .csv.gz, .tsv, .parquet, .pq or .xlsx, or be a folder of Parquet files")
-
-
-def _of_text(dialect: Dialect | None, *, tabs: bool) -> Dialect:
-    """Return how a text file is written: its name may say that tabs separate values."""
-    dialect = dialect or Dialect()
-    if dialect.sheet is not None:
-        raise SettingError(f"sheet ({dialect.sheet}) is of an Excel file, and the data is a CSV file; leave it out")
-    return replace(dialect, separator="\t") if tabs and dialect.separator is None else dialect
 
 
 def _open_pandas(frame: Any) -> tuple[RowBackend, Frame]:

@@ -25,6 +25,7 @@ Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Of an Excel fil
 Config = Annotated[
     Path | None,
     typer.Option(
+        "--config",
         metavar="FILE",
         help=f"Defaults of these options; by default {config.NAME} in this folder, if it is there.",
         callback=config.read,

@@ -43,7 +43,8 @@ class Dialect:
     """
 
     separator: str | None = None
-    """What stands between values; by default a comma, or a semicolon or tab where the header line has no comma."""
+    """What stands between values; by default a comma, or a semicolon or tab where the header line has no comma. In a
+    .tsv file a tab comes first."""
     encoding: str | None = None
     """Its characters' encoding; by default what a byte order mark says, or UTF-8."""
     decimal: str = "."
