@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ from threea.recipes import DEFAULT, RECIPES
 from threea.release import Release
 from threea.table.dialect import Dialect
 from threea.table.schema import Origin, Schema
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,6 +223,7 @@ def prepare(
             cost.refuse_unreasonable(recipe_run.name)
     plan = priced_together(tried, table, score) if tried else chosen.plan(table, score)
     crew = workers or os.cpu_count() or 1
+    _log.info("prepared: recipe %s, %d questions, epsilon %g, delta %g", chosen.name, len(plan.lines), epsilon, delta)
     return Prepared(
         recipe=chosen,
         reason=f"picked by {asked.name}: {reason}" if reason else "",
