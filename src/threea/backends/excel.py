@@ -7,7 +7,7 @@ what their text means is the schema's to say, or is found through the private ta
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,25 +49,42 @@ def open_excel(path: Path, said: Dialect | None) -> MemoryBackend:
     return MemoryBackend(pa.Table.from_batches(batches, layout), layout, replace(said, sheet=None))
 
 
+def sheet_names(path: Path) -> list[str]:
+    """Return the names of the sheets that hold cells.
+
+    Raises:
+        InputError: It cannot be read.
+        MissingExtra: The extra is not installed.
+    """
+    return list(_read(path, _sheets))
+
+
 def _rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
     """Yield the rows of a sheet as text; the empty text for nothing."""
+    found = _read(path, lambda book: book.get_sheet_by_name(_chosen(path, _sheets(book), sheet)))
+    return ([_text(cell) for cell in row] for row in found.iter_rows())
+
+
+def _read(path: Path, look: Callable[[Any], Any]) -> Any:
+    """Open a file and look into it; tell of a failure without a word of its content."""
     try:
         import python_calamine
     except ImportError:
         raise MissingExtra("python-calamine", "excel") from None
-    found: Any = None
     try:
         with python_calamine.CalamineWorkbook.from_path(str(path)) as book:
-            of_cells = python_calamine.SheetTypeEnum.WorkSheet
-            sheets = [each.name for each in book.sheets_metadata if each.typ == of_cells]
-            name = _chosen(path, sheets, sheet)
-            found = book.get_sheet_by_name(name)
+            return look(book)
     except (python_calamine.CalamineError, OSError, ValueError):
-        found = None
-    if found is None:
-        # Raised out here, the reader's own message is not chained: it may quote a cell.
-        raise InputError(f"{path} cannot be read as Excel; is it damaged, protected by a password, or another file?")
-    return ([_text(cell) for cell in row] for row in found.iter_rows())
+        pass
+    # Raised out here, the reader's own message is not chained: it may quote a cell.
+    raise InputError(f"{path} cannot be read as Excel; is it damaged, protected by a password, or another file?")
+
+
+def _sheets(book: Any) -> list[str]:
+    import python_calamine
+
+    of_cells = python_calamine.SheetTypeEnum.WorkSheet
+    return [sheet.name for sheet in book.sheets_metadata if sheet.typ == of_cells]
 
 
 def _chosen(path: Path, sheets: Sequence[str], sheet: str | None) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 
-from threea.backends import open_backend
+from threea.backends import excel, open_backend
 from threea.table import codec
 from threea.table.dialect import Dialect
 
@@ -24,6 +25,15 @@ class Preview:
     names: tuple[str, ...]
     rows: tuple[tuple[str | None, ...], ...]
     dialect: Dialect | None
+
+
+def sheets_of(path: Path) -> list[str]:
+    """Return the names of an Excel file's sheets. They are their owner's to read.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    return excel.sheet_names(path)
 
 
 def preview(data: str | PathLike[str], dialect: Dialect | None = None, rows: int = ROWS) -> Preview:

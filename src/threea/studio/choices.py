@@ -35,6 +35,8 @@ class Choices:
     settings: str = ""
     rows: str = ""
     balance: str = ""
+    score: str = ""
+    tune: str = ""
     form: str = "parquet"
     spreadsheet_safe: str = ""
     out: str = "release"
@@ -84,6 +86,8 @@ class Choices:
                 "adjacency": self.adjacency,
                 "rows": _rows(self.rows),
                 "balance": bool(self.balance),
+                "score": number("score", self.score) if self.score else 0.0,
+                "tune": whole("recipes to try", self.tune) if self.tune else None,
                 "ledger": ledger,
                 "new_ledger": self.ledger == NEW_LEDGER,
                 "dataset": self.dataset,
