@@ -37,7 +37,8 @@ def budget_form(visitor, table, **changed):
 
 
 def receipt_of(answer):
-    return html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", answer.text, re.DOTALL)[1])
+    text = re.search(r"<pre[^>]*>(.*?)</pre>", answer.text, re.DOTALL)[1]
+    return html.unescape(re.sub("<[^>]*>", "", text))
 
 
 def finished(visitor):

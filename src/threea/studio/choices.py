@@ -93,7 +93,7 @@ class Choices:
                 "dataset": self.dataset,
                 "cap": number("cap", self.cap) if self.cap and ledger else None,
                 "unit": unit,
-                "max_rows_per_unit": whole("rows of one person", self.max_rows_per_unit) if unit else 1,
+                "max_rows_per_unit": whole("rows per person", self.max_rows_per_unit) if unit else 1,
             },
         }
 

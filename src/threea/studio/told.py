@@ -16,7 +16,7 @@ _FIELDS = {
     "--tune": "“Recipes to try”",
     "--dataset": "“Name of the dataset”",
     "--unit": "“Person to protect”",
-    "--max-rows-per-unit": "“Rows of one person that count”",
+    "--max-rows-per-unit": "“Rows per person, at most”",
     "--rows": "“Synthetic rows”",
     "--cap": "“Cap”",
     "--new-ledger": "“A new ledger”",
