@@ -1,0 +1,68 @@
+"""What a user does first: build the wheel, install it into an empty environment, run `threea demo` there.
+
+It needs a package registry; without one it says so and writes nothing. `tests/test_wheel.py` runs the demo from the
+unpacked wheel beside packages that are installed already.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.record import record
+
+ROOT = Path(__file__).parents[1]
+
+
+def main() -> None:
+    """Install and run, and write down how long it took and how large it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = installed(Path(folder))
+    if found is None:
+        print("install: skipped, for no package registry answers")
+        return
+    record("install", {"extras": [], "constraints": "constraints.txt"}, found)
+
+
+def installed(folder: Path) -> dict[str, object] | None:
+    """Return what was measured, or None where packages cannot be had."""
+    run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)], folder)
+    (wheel,) = folder.glob("threea-*.whl")
+    run([sys.executable, "-m", "venv", str(folder / "environment")], folder)
+    python = folder / "environment" / "bin" / "python"
+    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    if subprocess.run([*pip, "download", "--no-deps", "--dest", str(folder / "probe"), "mdurl"], cwd=folder).returncode:
+        return None
+    start = time.perf_counter()
+    run([*pip, "install", "--constraint", str(ROOT / "constraints.txt"), str(wheel)], folder)
+    installing = time.perf_counter() - start
+    (folder / "empty").mkdir()
+    start = time.perf_counter()
+    told = run([str(python.with_name("threea")), "demo", "--json", "--out", "release"], folder / "empty")
+    demo = json.loads(told)
+    assert demo["guarantee"] == "proven"
+    assert all((folder / "empty" / file).is_file() for file in demo["files"])
+    packages = json.loads(run([*pip, "list", "--format", "json"], folder))
+    files = [path.stat().st_size for path in (folder / "environment" / "lib").rglob("*") if path.is_file()]
+    return {
+        "wheel_mb": round(wheel.stat().st_size / 1e6, 2),
+        "packages": len(packages),
+        "installed_mb": round(sum(files) / 1e6),
+        "install_seconds": round(installing, 1),
+        "demo_seconds": round(time.perf_counter() - start, 1),
+        "demo_rows": demo["rows"],
+        "demo_guarantee": demo["guarantee"],
+    }
+
+
+def run(command: list[str], folder: Path) -> str:
+    """Run a command away from the repository, with nothing of this environment but the path; return what it says."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.run(command, cwd=folder, env=kept, check=True, capture_output=True, text=True).stdout
+
+
+if __name__ == "__main__":
+    main()
