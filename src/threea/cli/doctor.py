@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -95,5 +96,9 @@ def _listed(versions: dict[str, str | None]) -> str:
 
 
 def _remedy(extra: str) -> str:
-    """Return the command that installs an extra into the Python that runs this one."""
-    return f"{sys.executable} -m pip install 'threea[{extra}]'"
+    """Return the command that installs an extra into the Python that runs this one: from the clone, if it is one."""
+    import threea
+
+    clone = Path(threea.__file__).resolve().parents[2]
+    source = f"-e '{clone}[{extra}]'" if (clone / "pyproject.toml").is_file() else f"'threea[{extra}]'"
+    return f"{sys.executable} -m pip install {source}"

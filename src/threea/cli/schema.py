@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from threea.table.schema import Schema
 
 
+PRIVATE = "a draft is read from the rows: private until it is confirmed"
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command()(schema)
@@ -41,7 +44,7 @@ def schema(
     dialect = dialect_of(separator, encoding, decimal, date_format, sheet)
     check_place(out)
     terminal.say(config.told(context), skip_empty=True)
-    told = {"dry_run": dry_run, "from_config": config.taken(context), "out": out}
+    told = {"notice": PRIVATE, "dry_run": dry_run, "from_config": config.taken(context), "out": out}
     if dry_run:
         columns = check_table(data, target, unit, dialect)
         terminal.say(f"{out}: would describe {len(columns)} columns. A rehearsal: nothing was written.")
