@@ -3,6 +3,7 @@
 import datetime
 import json
 import sys
+import zipfile
 
 import pyarrow as pa
 import pyarrow.csv
@@ -111,6 +112,21 @@ def test_what_is_no_table_is_refused_without_a_value(tmp_path, rows, message):
     assert refusal.value.__cause__ is None
 
 
+def test_a_stray_value_in_the_last_corner_is_refused_before_memory_runs_out(tmp_path):
+    path = workbook.write(tmp_path / "t.xlsx", [["a", "b"], [1, 2]])
+    filled, formatted = '<c r="XFD1048576"><v>1</v></c>', '<c r="XFD1048576" s="1"/>'
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    for cell in (filled, formatted):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, text in parts.items():
+                archive.writestr(name, text.replace("</sheetData>", f'<row r="1048576">{cell}</row></sheetData>'))
+        if cell == filled:
+            with pytest.raises(InputError, match="a sheet reaches further than 134,217,728 cells"):
+                read(path)
+    assert column(path) == ["1"]
+
+
 @pytest.mark.parametrize("content", [b"PK\x03\x04" + CANARY.encode(), CANARY.encode() + b",b\n1,2\n"])
 def test_another_kind_of_file_is_refused_without_a_value(tmp_path, content):
     (tmp_path / "t.xlsx").write_bytes(content)
@@ -174,6 +190,9 @@ def test_from_a_sheet_to_a_release_and_in_two_parts(tmp_path):
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["rows"] == 50
+    again = CliRunner().invoke(app, [*map(str, arguments), "--dry-run", "--out", str(tmp_path / "n")])
+    assert "A rehearsal" in again.stdout
+    assert "passes over the rows" not in again.stdout, "a sheet is read once"
     assert pa.csv.read_csv(tmp_path / "r" / "synthetic.csv").column_names == stays.column_names
     files = split(path, tmp_path / "parts", seed=1, dialect=Dialect(sheet="Stays"))
     assert sum(pa.csv.read_csv(file).num_rows for file in files) == 300

@@ -128,6 +128,7 @@ def test_a_ledger_of_the_file_that_is_gone_is_not_made_anew(threea, folder):
         assert [row.spent for row in book.datasets()] == [1.0]
     code, out, _ = threea("ledger")
     assert code == 0
+    assert out.startswith("From threea.toml: ledger books.db.\n")
     assert "cap 3, left 2" in out
     # The cap of the file is the ledger's: it cannot be raised by typing another.
     code, _, err = threea(*release[:-1], "again", "--cap", 9)

@@ -7,10 +7,14 @@ what their text means is the schema's to say, or is found through the private ta
 from __future__ import annotations
 
 import datetime
+import functools
+import re
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -24,6 +28,10 @@ from threea.table.patterns import MISSING_TEXT
 
 _MISSING = frozenset(MISSING_TEXT)
 _EXACT = 2.0**53
+_MOST_CELLS = 1 << 27
+"""A sheet is held as a rectangle, however few of its cells are filled: some 4 GB for so many."""
+_LONGEST_TAG = 1000
+_FILLED = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})([0-9]{1,7})"[^>/]*>')
 
 
 def open_excel(path: Path, said: Dialect | None) -> MemoryBackend:
@@ -72,12 +80,48 @@ def _read(path: Path, look: Callable[[Any], Any]) -> Any:
     except ImportError:
         raise MissingExtra("python-calamine", "excel") from None
     try:
+        _refuse_far_cells(path)
         with python_calamine.CalamineWorkbook.from_path(str(path)) as book:
             return look(book)
-    except (python_calamine.CalamineError, OSError, ValueError):
+    except (python_calamine.CalamineError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError):
         pass
     # Raised out here, the reader's own message is not chained: it may quote a cell.
     raise InputError(f"{path} cannot be read as Excel; is it damaged, protected by a password, or another file?")
+
+
+def _refuse_far_cells(path: Path) -> None:
+    """Refuse a sheet that memory may not hold, as one with a stray value in its last corner: the reader would abort."""
+    with zipfile.ZipFile(path) as archive:
+        for part in archive.namelist():
+            if part.startswith("xl/worksheets/") and part.endswith(".xml"):
+                with archive.open(part) as file:
+                    too_large = _extent(file) > _MOST_CELLS
+                if too_large:
+                    where = f"reaches further than {_MOST_CELLS:,} cells, to the last that is filled"
+                    raise InputError(f"{path}: a sheet {where}; remove what stands far away, or save the table as CSV")
+
+
+def _extent(file: IO[bytes]) -> int:
+    """Return how many cells the rectangle has that holds all filled ones."""
+    columns: set[bytes] = set()
+    last, rest = 0, b""
+    while chunk := file.read(1 << 20):
+        found = _FILLED.findall(rest + chunk)
+        columns.update(column for column, _ in found)
+        last = max(last, *(int(row) for _, row in found)) if found else last
+        # A tag may go on in the next chunk.
+        rest = chunk[-_LONGEST_TAG:]
+    return last * max((_number(column) for column in columns), default=0)
+
+
+def _number(column: bytes) -> int:
+    """Return a column's number.
+
+    Example:
+        >>> _number(b"A"), _number(b"XFD")
+        (1, 16384)
+    """
+    return functools.reduce(lambda number, letter: 26 * number + letter - ord("A") + 1, column, 0)
 
 
 def _sheets(book: Any) -> list[str]:

@@ -49,6 +49,8 @@ _TYPED = {
     "engine": "may send rows to other machines",
 }
 """What must be typed each time, and why."""
+_ARGUMENTS = {"file": "ledger"}
+"""Arguments, which have other names than the options: the ledger of the command that shows one."""
 _FROM_FILE = "DEFAULT_MAP"
 
 
@@ -59,8 +61,8 @@ def read(context: typer.Context, value: Path | None) -> Path | None:
     file = Path(NAME) if value is None else value
     if value is not None or os.path.lexists(file):
         found = load(file, named=value is not None)
-        # The ledger is the argument of the command that shows one.
-        context.default_map = {**found, **({"file": found["ledger"]} if "ledger" in found else {})}
+        named = {name: found[key] for name, key in _ARGUMENTS.items() if key in found}
+        context.default_map = {**found, **named}
         context.obj = file
     return value
 
@@ -116,14 +118,15 @@ def _refuse_weak(file: Path, data: Mapping[str, Any]) -> None:
 
 
 def taken(context: typer.Context) -> dict[str, Any]:
-    """Return what a command took from the file, by option."""
-    return {key: value for key, value in _known(context).items() if _source(context, key) == _FROM_FILE}
+    """Return what a command took from the file, by key."""
+    values = _known(context).items()
+    return {_ARGUMENTS.get(key, key): value for key, value in values if _source(context, key) == _FROM_FILE}
 
 
 def told(context: typer.Context) -> str:
     """Say what was taken from the file, and what was typed in its place; nothing where there is none."""
     values = taken(context)
-    others = [f"--{key.replace('_', '-')}" for key in _known(context) if key not in values]
+    others = [f"--{key.replace('_', '-')}" for key in _known(context) if _ARGUMENTS.get(key, key) not in values]
     said = [f"From {context.obj}: {', '.join(f'{key} {value}' for key, value in values.items())}."] if values else []
     said += [f"Typed in place of {context.obj}: {', '.join(others)}."] if others else []
     return " ".join(said)
