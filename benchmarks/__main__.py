@@ -37,6 +37,7 @@ NAMES = (
     "replay",
     "engines",
     "rules",
+    "install",
 )
 
 if __name__ == "__main__":
