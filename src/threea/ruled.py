@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ROUNDS = 8
 """How often a row that breaks a rule is drawn again before it is mended. Chosen."""
 GROUPS = 64
-"""Rows that agree in what decides about rules are drawn together; in each round, the so many most frequent kinds of them.
+"""Rows that agree in what decides about rules are drawn together; in a round, the so many most frequent kinds of them.
 Chosen: a conditional draw takes some milliseconds."""
 POOLS, POOL_ROWS, MOST_POOL_ROWS = 8, 1 << 11, 1 << 16
 """To fit a condition on a column that is worked out, at most so many pools are drawn, each four times as large as the
