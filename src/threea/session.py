@@ -277,9 +277,7 @@ def rehearse(
     return replace(prepared, rehearsal=True, ledger=None if ledger is None else str(ledger))
 
 
-def refuse_over_cap(
-    ledger: str | PathLike[str], *, dataset: str, epsilon: float, cap: float | None, new: bool
-) -> None:
+def refuse_over_cap(ledger: str | PathLike[str], *, dataset: str, epsilon: float, cap: float | None, new: bool) -> None:
     """Refuse what the ledger would refuse, without writing to it."""
     if not os.path.lexists(ledger) and (new or cap is None):
         return
