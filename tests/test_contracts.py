@@ -17,6 +17,7 @@ PLANTED = {
     "threea.describe.propose_schema": "from threea.describe import propose_schema",
     "threea.anonymize.cache": "from threea.anonymize.cache import Cache",
     "threea.anonymize.open_table": "import threea.anonymize.open_table",
+    "threea.anonymize.open_tables": "from threea.anonymize.open_tables import open_tables",
     "threea.table.codec": "def late():\n    from threea.table.codec import encode",
     "threea.testing.noise": "from threea.testing.noise import SilentNoise",
     "threea.backends.memory": "from threea.backends import memory",
