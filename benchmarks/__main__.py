@@ -34,6 +34,7 @@ NAMES = (
     "fuzz",
     "kills",
     "replay",
+    "engine_faults",
     "engines",
 )
 
