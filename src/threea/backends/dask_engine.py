@@ -12,6 +12,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
@@ -262,10 +263,14 @@ def _watch(client: Any, futures: Sequence[Any], stop: threading.Event) -> None:
     """Give up on work that nobody is left to do: a scheduler without workers would wait for ever."""
     alone = 0.0
     while not stop.wait(_LOOK):
-        alone = 0.0 if client.ncores() else alone + _LOOK
-        if alone >= _PATIENCE:
-            client.cancel(list(futures), force=True)
-            return
+        # A scheduler that does not answer has none, either; what it says of that is for nobody's terminal.
+        with suppress(Exception):
+            alone += _LOOK
+            if client.ncores():
+                alone = 0.0
+            if alone >= _PATIENCE:
+                client.cancel(list(futures), force=True)
+                return
 
 
 def _itself(sent: Any) -> Any:
