@@ -1,10 +1,9 @@
-"""Engines: faults with counts, time and memory by the number of rows, and a model of clusters larger than this machine.
+"""Engines: time and memory by the number of rows, and a model of clusters larger than this machine.
 
-The four parts of the result are measured one by one: `python -m benchmarks engines` runs all, and `benchmarks.engines`
-has a function for each. Data is made here, in a temporary folder, and removed.
+The parts of the result are measured one by one: `python -m benchmarks engines` runs all, and `benchmarks.engines` has a
+function for each. Data is made here, in a temporary folder, and removed.
 """
 
-import functools
 import json
 import os
 import resource
@@ -13,8 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,12 +23,7 @@ import pyarrow.parquet as pq
 from benchmarks.record import RESULTS, record
 from benchmarks.scale import RELEASE, write_stays
 from threea import hospital
-from threea.anonymize.events import Gaussian
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
-from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Features
-from threea.backends import open_engine
 from threea.backends.cluster import ClusterBackend
 from threea.backends.tasks import Task, Total
 from threea.budget import Budget
@@ -38,9 +31,6 @@ from threea.testing import SilentNoise
 
 SIZES = (1_000_000, 10_000_000)
 LARGEST = 100_000_000
-KILLS = {"dask": 6, "spark": 10}
-PER_PASS = 2
-CLUSTERS = 5
 
 
 def _kept(name: str, value: Any) -> None:
@@ -48,102 +38,6 @@ def _kept(name: str, value: Any) -> None:
     path = RESULTS / "engines.json"
     results = json.loads(path.read_text())["results"] if path.exists() else {}
     record("engines", {"columns": 15, "recipe": "labeltree", "epsilon": 1}, {**results, name: value})
-
-
-def killing(flags: str, chunk: Any) -> Any:
-    """Return a feature of rows; the first callers of a pass end their processes before they do."""
-    for kill in range(PER_PASS):
-        with suppress(FileExistsError):
-            os.close(os.open(f"{flags}/{kill}", os.O_CREAT | os.O_EXCL))
-            os._exit(1)
-    return chunk["age"] / 110
-
-
-def harmless(chunk: Any) -> Any:
-    """Return the same feature."""
-    return chunk["age"] / 110
-
-
-def _feature(function: Callable[[Any], Any]) -> Features:
-    return Features(function=function, columns=("age",), shape=(), l2=1.0, nonnegative=True)
-
-
-def faults(engine: str, cluster: Any) -> dict[str, Any]:
-    """Ask as often as it takes for so many kills, each in the middle of a pass; compare sums and charges."""
-    stays, rounds = hospital.stays(20_000), KILLS[engine] // PER_PASS
-    plan = Plan.calibrate(Budget(1.0), [Step(name="sum", weight=1.0, kind=Gaussian, count=rounds)])
-    options = {"schema": hospital.schema(), "budget": Budget(1.0), "noise": SilentNoise()}
-    expected = open_table(stays, **options).measure(_feature(harmless), plan["sum"]).value
-    wrong = kills = unanswered = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        for number in range(8):
-            pq.write_table(stays.slice(2_500 * number, 2_500), f"{scratch}/{number}.parquet")
-        with Ledger() as ledger:
-            table = open_table(scratch, engine=engine, cluster=cluster, ledger=ledger, **options)
-            for _ in range(rounds):
-                with tempfile.TemporaryDirectory() as flags:
-                    try:
-                        answer = table.measure(_feature(functools.partial(killing, flags)), plan["sum"])
-                        wrong += bool((answer.value != expected).any())
-                    except Exception as error:
-                        print(type(error).__name__, error)
-                        unanswered += 1
-                    kills += len(os.listdir(flags))
-            charged = sum(release.charged for release in ledger.releases())
-    return {
-        "questions": rounds,
-        "workers_killed": kills,
-        "wrong_sums": wrong,
-        "unanswered": unanswered,
-        "charges_lost": rounds - charged,
-    }
-
-
-class Twice:
-    """Workers whose every answer comes twice, as those of repeated and speculative tasks may."""
-
-    def __init__(self, workers: Any) -> None:
-        self._workers, self.parts = workers, workers.parts
-
-    def each(self, task: Task, kept: Any) -> Iterator[Any]:
-        """Hand on every answer, and all of them again."""
-        answers = list(self._workers.each(task, kept))
-        yield from (*answers, *answers[::-1])
-
-
-def duplicates(client: Any, passes: int = 20) -> dict[str, int]:
-    """Sum with every task's answer doubled."""
-    with tempfile.TemporaryDirectory() as scratch:
-        for number in range(8):
-            pq.write_table(hospital.stays(500, seed=number), f"{scratch}/{number}.parquet")
-        backend, _ = open_engine(scratch, engine="dask", cluster=client)
-        doubled = ClusterBackend(Twice(backend._workers), backend.layout)
-        found = [int(doubled.sum(functools.partial(_rows), ["age"])[0]) for _ in range(passes)]
-    return {"passes": passes, "answers_repeated": 8 * passes, "wrong_sums": sum(count != 4_000 for count in found)}
-
-
-def _rows(batch: Any) -> Any:
-    return np.array([batch.num_rows])
-
-
-def all_faults() -> None:
-    """Faults on Dask and on Spark."""
-    from threea.backends.dask_engine import connect
-    from threea.backends.spark_engine import session
-
-    totals: Counter[str] = Counter()
-    for _ in range(CLUSTERS):
-        client, close = connect(None, 2)
-        totals.update(faults("dask", client))
-        repeated = duplicates(client)
-        close()
-        _kept("faults", {"dask": {"clusters": CLUSTERS, **totals}, "duplicated tasks": repeated})
-    found: dict[str, Any] = {"dask": {"clusters": CLUSTERS, **totals}, "duplicated tasks": repeated}
-    # Of a local master, Spark gives up at a task's first failure unless told otherwise.
-    spark = session("local[2,4]", None)
-    found["spark"] = faults("spark", spark)
-    spark.stop()
-    _kept("faults", found)
 
 
 @contextmanager
@@ -215,21 +109,27 @@ def _tree(root: int) -> dict[int, int]:
 
 
 def growth(sizes: tuple[int, ...] = (*SIZES, LARGEST), engines: tuple[str, ...] = ("files", "dask")) -> None:
-    """Time and memory of whole releases by the number of rows; of Spark at ten million."""
-    path = RESULTS / "engines.json"
-    found = json.loads(path.read_text())["results"].get("growth", []) if path.exists() else []
+    """Time and memory of whole releases by the number of rows."""
     for rows in sizes:
         with stays(rows) as folder:
-            once = time.perf_counter()
-            for part in (folder / "data").iterdir():
-                pq.read_table(part)
-            once = time.perf_counter() - once
-            for engine in engines:
-                entry = {"rows": rows, "read_once_seconds": round(once, 1), "load": round(os.getloadavg()[0], 1)}
-                entry |= release(folder, engine, None if engine == "files" else 2)
-                found = [e for e in found if (e["rows"], e["engine"]) != (rows, engine)] + [entry]
-                print(entry)
-                _kept("growth", found)
+            compare(folder, rows, engines)
+
+
+def compare(folder: Path, rows: int, engines: tuple[str, ...]) -> None:
+    """Time releases of one table on some engines, beside reading its files once."""
+    path = RESULTS / "engines.json"
+    found = json.loads(path.read_text())["results"].get("growth", []) if path.exists() else []
+    once, spent = time.perf_counter(), time.process_time()
+    for part in (folder / "data").iterdir():
+        pq.read_table(part)
+    once, spent = time.perf_counter() - once, time.process_time() - spent
+    for engine in engines:
+        entry: dict[str, Any] = {"rows": rows, "load": round(os.getloadavg()[0], 1)}
+        entry |= {"read_once_seconds": round(once, 1), "read_once_processor_seconds": round(spent, 1)}
+        entry |= release(folder, engine, None if engine == "files" else 2)
+        found = [e for e in found if (e["rows"], e["engine"]) != (rows, engine)] + [entry]
+        found.sort(key=lambda entry: (entry["rows"], entry["engine"]))
+        _kept("growth", found)
 
 
 def profile(rows: int = 2_000_000) -> dict[str, Any]:
@@ -386,8 +286,7 @@ def picture() -> None:
 
 
 def main() -> None:
-    """Run all four parts."""
-    all_faults()
+    """Run all parts."""
     growth()
     growth((10_000_000,), ("spark",))
     model()
