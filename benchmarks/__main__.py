@@ -35,6 +35,7 @@ NAMES = (
     "fuzz",
     "kills",
     "replay",
+    "engine_faults",
     "engines",
     "rules",
     "install",
