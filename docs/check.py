@@ -177,7 +177,7 @@ def _is_defined(path: Path, name: str) -> bool:
 def wrong_figures(root: Path, *, mend: bool = False) -> list[str]:
     """Find figures that are not what a benchmark measured, or mend them: `<!-- adult: independent.mean_auc -->0.907`.
 
-    Of a list, a part of the path is a position, or says which entry is meant: `lines.dataset is adult and method is mst`.
+    Of a list, a part of the path is a position, or says which entry is meant: `lines.dataset is adult and bins is 32`.
     """
     problems = []
     for path in pages(root):
