@@ -64,10 +64,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _with_links(prose: str, page: str) -> str:
-    return _LINK.sub(lambda found: found[1] + on_the_site(found[2], page) + found[3], prose)
+    return _LINK.sub(lambda found: found[1] + site_link(found[2], page) + found[3], prose)
 
 
-def on_the_site(link: str, page: str) -> str:
+def site_link(link: str, page: str) -> str:
     """Return where a link of the repository leads on the site, from a page of it.
 
     Pages of `docs/` are at the top of the site; everything else keeps its place in the repository.
