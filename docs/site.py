@@ -7,7 +7,6 @@ must lead somewhere too, so these files are taken along, and links to them put r
 from __future__ import annotations
 
 import json
-import posixpath
 import re
 import sys
 from pathlib import Path
@@ -17,18 +16,15 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "docs"))
-from notebook import to_markdown  # noqa: E402 - this folder is no package
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from notebook import to_markdown
+from site_links import RESULTS, ROOT, TOP, with_links
 
-TOP = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-RESULTS = "benchmarks/results"
-
-_FENCE = re.compile(r"^( *)```.*?^\1```[ ]*$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 _INCLUDED = re.compile(r"(<!-- include \S+(?: until [^>\n]+?)? -->)(.*?)(<!-- end -->)", re.DOTALL)
 _HEADING = re.compile(r"^(#+ )", re.MULTILINE)
-_LOADED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^\s\">]+", re.IGNORECASE)
+_LOADED = re.compile(
+    r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^\s\">]+", re.IGNORECASE
+)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -56,33 +52,7 @@ def _listing(results: list[Path]) -> str:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Put links right that lead out of this folder, and headings of included pages below those around them."""
     markdown = _INCLUDED.sub(lambda found: found[1] + _HEADING.sub(r"##\1", found[2]) + found[3], markdown)
-    parts, end = [], 0
-    for fence in _FENCE.finditer(markdown):
-        parts += [_with_links(markdown[end : fence.start()], page.file.src_uri), fence[0]]
-        end = fence.end()
-    return "".join([*parts, _with_links(markdown[end:], page.file.src_uri)])
-
-
-def _with_links(prose: str, page: str) -> str:
-    return _LINK.sub(lambda found: found[1] + site_link(found[2], page) + found[3], prose)
-
-
-def site_link(link: str, page: str) -> str:
-    """Return where a link of the repository leads on the site, from a page of it.
-
-    Pages of `docs/` are at the top of the site; everything else keeps its place in the repository.
-    """
-    in_repository = page if page in TOP or page.startswith(f"{RESULTS}/") else f"docs/{page}"
-    target = posixpath.normpath(posixpath.join(posixpath.dirname(in_repository), link))
-    if not (ROOT / target).exists():
-        return link
-    if target == RESULTS:
-        target = f"{RESULTS}/index.md"
-    elif target.endswith(".ipynb") and not page.startswith("notebooks/"):
-        target = target.removesuffix(".ipynb") + ".md"
-    elif target in ("README.md", "docs/proofs", "docs/decisions"):
-        target = {"README.md": "docs/index.md"}.get(target, f"{target}/README.md")
-    return posixpath.relpath(target.removeprefix("docs/"), posixpath.dirname(page) or ".")
+    return with_links(markdown, page.file.src_uri)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

@@ -17,8 +17,9 @@ MODULES = sorted(
 )
 
 
-def _load():
-    spec = importlib.util.spec_from_file_location("documentation_check", ROOT / "docs" / "check.py")
+def load(name):
+    """Return a module of the documentation's folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"documentation_{name}", ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     # Dataclasses look their module up by name.
     sys.modules[spec.name] = module
@@ -26,7 +27,7 @@ def _load():
     return module
 
 
-check = _load()
+check = load("check")
 
 
 @pytest.fixture
@@ -104,7 +105,9 @@ def test_a_block_marked_no_run_is_skipped(house):
 
 def test_help_that_the_command_does_not_say_is_found(house):
     root = house(README="```console\n$ threea --help\nsomething else\n```\n")
-    assert check.stale_help(root) == ["README.md:2: is not what `threea --help` says"]
+    stale = ["README.md:2: is not what `threea --help` says; run python docs/check.py --mend"]
+    assert check.stale_help(root, mend=True) == stale
+    assert check.stale_help(root) == []
 
 
 def test_a_figure_that_was_not_measured_is_found(house):
@@ -117,6 +120,19 @@ def test_a_figure_that_was_not_measured_is_found(house):
         "README.md: 0.92 should be 0.91 (a-b: rows.1.mean)",
         "README.md: 0.500 should be 0.250 (c: auc)",
     ]
+
+
+def test_a_figure_is_found_by_the_names_of_its_entry_and_mended(house):
+    path = "lines.dataset is adult and method is mst.mean"
+    root = house(README=f"<!-- a: {path} -->0.50, <!-- a: lines.0.mean -->1\n")
+    results = root / "benchmarks" / "results"
+    results.mkdir(parents=True)
+    lines = '[{"dataset": "adult", "method": "aim", "mean": 2}, {"dataset": "adult", "method": "mst", "mean": 0.26}]'
+    (results / "a.json").write_text(f'{{"lines": {lines}}}', encoding="utf-8")
+    wrong = [f"README.md: 0.50 should be 0.26 (a: {path})", "README.md: 1 should be 2 (a: lines.0.mean)"]
+    assert check.wrong_figures(root, mend=True) == wrong
+    assert (root / "README.md").read_text(encoding="utf-8") == f"<!-- a: {path} -->0.26, <!-- a: lines.0.mean -->2\n"
+    assert check.wrong_figures(root) == []
 
 
 def test_an_included_part_ends_where_it_says(house):
