@@ -22,6 +22,8 @@ from site_links import RESULTS, ROOT, TOP, with_links
 
 _INCLUDED = re.compile(r"(<!-- include \S+(?: until [^>\n]+?)? -->)(.*?)(<!-- end -->)", re.DOTALL)
 _HEADING = re.compile(r"^(#+ )", re.MULTILINE)
+_TITLE = re.compile(r"^# .*$", re.MULTILINE)
+_SPREAD = re.compile(r"(?<=\d) ± (?=\d)")
 _LOADED = re.compile(
     r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^\s\">]+", re.IGNORECASE
 )
@@ -51,13 +53,20 @@ def _listing(results: list[Path]) -> str:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Put links right that lead out of this folder, and headings of included pages below those around them."""
-    markdown = _INCLUDED.sub(lambda found: found[1] + _HEADING.sub(r"##\1", found[2]) + found[3], markdown)
-    return with_links(markdown, page.file.src_uri)
+    return with_links(_INCLUDED.sub(_lowered, markdown), page.file.src_uri)
+
+
+def _lowered(included: re.Match[str]) -> str:
+    """Return an included page without its title, which the page around it has said."""
+    return included[1] + _HEADING.sub(r"##\1", _TITLE.sub("", included[2], count=1)) + included[3]
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Refuse a page that loads something from elsewhere: the site is read where there is no network, too."""
+    """Keep figures and their spread on one line; refuse a page that loads something from elsewhere.
+
+    The site is read where there is no network, too.
+    """
     found = _LOADED.search(output)
     if found:
         raise PluginError(f"{page.file.src_uri}: loads {found[0]}; keep what pages load in docs/")
-    return output
+    return _SPREAD.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", output)

@@ -49,6 +49,13 @@ def test_the_documentation_has_no_problem(name):
     assert getattr(check, name)(ROOT) == []
 
 
+def test_every_block_is_of_a_kind_that_is_run_or_read():
+    # Python by docs/check.py, commands and TOML by tests; text is drawings, and the plan of the house is compared.
+    kinds = {"python", "console", "toml", "text", "house"}
+    blocks = [block for page in check.pages(ROOT) for block in check.blocks(page)]
+    assert [(block.path.name, block.line) for block in blocks if block.info not in kinds] == []
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_hold(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
