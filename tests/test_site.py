@@ -69,6 +69,12 @@ def test_every_page_is_in_the_menu():
     )
 
 
+def test_the_afternoons_reading_is_all_that_sees_rows():
+    page = (ROOT / "docs" / "audit-in-an-afternoon.md").read_text(encoding="utf-8")
+    seeing = [path for folder in ("anonymize", "backends") for path in (ROOT / "src" / "threea" / folder).glob("*.py")]
+    assert {path.name for path in seeing if f"`{path.name}`" not in page} == {"__init__.py"}
+
+
 @pytest.mark.parametrize(
     ("page", "link", "led"),
     [
