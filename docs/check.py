@@ -248,7 +248,18 @@ def unproven(root: Path) -> list[str]:
 
 
 def _to_prove() -> set[str]:
-    from threea.anonymize import cluster_sums, door, events, gradient, lookup_sums, query, sampled, selection, vectors
+    from threea.anonymize import (
+        clipping,
+        cluster_sums,
+        door,
+        events,
+        gradient,
+        lookup_sums,
+        query,
+        sampled,
+        selection,
+        vectors,
+    )
 
     queries = {
         name
@@ -260,6 +271,7 @@ def _to_prove() -> set[str]:
         and (not inspect.isabstract(kind) or kind is lookup_sums.LookupSum)
         and kind not in (query.Query, query.Answer)
     }
+    queries |= {kind.__name__ for kind in clipping.QUERIES}
     kinds = {kind.__name__ for kind in typing.get_args(events.Event)}
     doors = {
         name
