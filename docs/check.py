@@ -26,7 +26,7 @@ _LINK = re.compile(r"!?\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 _SOURCE = re.compile(r"<(?:img|a)\b[^>]*\b(?:src|href)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+\s+(.+?)\s*$", re.MULTILINE)
 _TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
-_FIGURE = re.compile(r"<!-- ([\w-]+): ([^>]+?) -->\s*(\d(?:[\d.,]*\d)?)")
+_FIGURE = re.compile(r"<!-- ([\w-]+): ([^>]+?) -->\s*([+−]?\d(?:[\d.,]*\d)?(?: of \d+)?)")
 _INCLUDE = re.compile(r"<!-- include (?P<file>\S+)(?P<part> until (?P<end>[^>\n]+?))? -->.*?<!-- end -->", re.DOTALL)
 _MEND = "run python docs/check.py --mend"
 _HELP = re.compile(r"^\$ (threea(?: [\w-]+)* --help)$", re.MULTILINE)
@@ -183,8 +183,7 @@ def wrong_figures(root: Path, *, mend: bool = False) -> list[str]:
     for path in pages(root):
 
         def right(found: re.Match[str], path: Path = path) -> str:
-            decimals = len(found[3].partition(".")[2])
-            measured = f"{_measured(root, found[1], found[2]):.{decimals}f}"
+            measured = _shown(_measured(root, found[1], found[2]), like=found[3])
             if measured != found[3]:
                 problems.append(f"{path.relative_to(root)}: {found[3]} should be {measured} ({found[1]}: {found[2]})")
             return found[0].removesuffix(found[3]) + measured
@@ -194,6 +193,15 @@ def wrong_figures(root: Path, *, mend: bool = False) -> list[str]:
         if mend and renewed != text:
             path.write_text(renewed, encoding="utf-8")
     return problems
+
+
+def _shown(value: Any, like: str) -> str:
+    """Write a measured value as one is written: with as many decimals, with its sign if that has one."""
+    if isinstance(value, str):
+        return value
+    decimals = len(like.partition(".")[2])
+    sign = "+" if like[0] in "+−" else "-"
+    return f"{value:{sign}.{decimals}f}".replace("-", "−")
 
 
 def _measured(root: Path, name: str, keys: str) -> Any:
