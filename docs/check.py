@@ -189,6 +189,11 @@ def wrong_figures(root: Path, *, mend: bool = False) -> list[str]:
             return found[0].removesuffix(found[3]) + measured
 
         text = path.read_text(encoding="utf-8")
+        for line, words in enumerate(text.splitlines(), start=1):
+            if _FIGURE.match(words.lstrip()):
+                problems.append(
+                    f"{path.relative_to(root)}:{line}: begins with a comment, which ends the paragraph above"
+                )
         renewed = _FIGURE.sub(right, text)
         if mend and renewed != text:
             path.write_text(renewed, encoding="utf-8")

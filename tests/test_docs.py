@@ -118,7 +118,7 @@ def test_help_that_the_command_does_not_say_is_found(house):
 
 
 def test_a_figure_that_was_not_measured_is_found(house):
-    root = house(README="<!-- a-b: rows.1.mean -->0.91 <!-- a-b: rows.1.mean -->0.92 <!-- c: auc -->0.500\n")
+    root = house(README="It is <!-- a-b: rows.1.mean -->0.91 <!-- a-b: rows.1.mean -->0.92 <!-- c: auc -->0.500\n")
     results = root / "benchmarks" / "results"
     results.mkdir(parents=True)
     (results / "a-b.json").write_text('{"rows": [{}, {"mean": 0.9149}]}', encoding="utf-8")
@@ -129,16 +129,31 @@ def test_a_figure_that_was_not_measured_is_found(house):
     ]
 
 
+def test_figures_may_have_signs_be_counts_and_not_begin_a_line(house):
+    root = house(
+        README="It is <!-- a: loss -->−0.10 <!-- a: gain -->+0.2 <!-- a: told -->4 of 5,\n  <!-- a: gain -->0.2.\n"
+    )
+    results = root / "benchmarks" / "results"
+    results.mkdir(parents=True)
+    (results / "a.json").write_text('{"loss": -0.104, "gain": 0.2, "told": "3 of 5"}', encoding="utf-8")
+    assert check.wrong_figures(root) == [
+        "README.md:2: begins with a comment, which ends the paragraph above",
+        "README.md: 4 of 5 should be 3 of 5 (a: told)",
+    ]
+
+
 def test_a_figure_is_found_by_the_names_of_its_entry_and_mended(house):
     path = "lines.dataset is adult and method is mst.mean"
-    root = house(README=f"<!-- a: {path} -->0.50, <!-- a: lines.0.mean -->1\n")
+    root = house(README=f"It is <!-- a: {path} -->0.50, <!-- a: lines.0.mean -->1\n")
     results = root / "benchmarks" / "results"
     results.mkdir(parents=True)
     lines = '[{"dataset": "adult", "method": "aim", "mean": 2}, {"dataset": "adult", "method": "mst", "mean": 0.26}]'
     (results / "a.json").write_text(f'{{"lines": {lines}}}', encoding="utf-8")
     wrong = [f"README.md: 0.50 should be 0.26 (a: {path})", "README.md: 1 should be 2 (a: lines.0.mean)"]
     assert check.wrong_figures(root, mend=True) == wrong
-    assert (root / "README.md").read_text(encoding="utf-8") == f"<!-- a: {path} -->0.26, <!-- a: lines.0.mean -->2\n"
+    assert (root / "README.md").read_text(
+        encoding="utf-8"
+    ) == f"It is <!-- a: {path} -->0.26, <!-- a: lines.0.mean -->2\n"
     assert check.wrong_figures(root) == []
 
 
