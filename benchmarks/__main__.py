@@ -35,6 +35,7 @@ NAMES = (
     "kills",
     "replay",
     "engines",
+    "rules",
 )
 
 if __name__ == "__main__":

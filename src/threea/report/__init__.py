@@ -18,7 +18,7 @@ from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
 from threea.score import NAMES
 from threea.table import codec
-from threea.table.schema import Kind
+from threea.table.schema import Kind, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,6 +93,8 @@ def render(release: Release, certificate: Certificate, sample: pa.Table) -> str:
         guess=words.best_guess(certificate.epsilon, certificate.delta),
         caveats=words.caveats(certificate),
         origin=words.origin(certificate)[0],
+        rules=certificate.schema_rules,
+        followed=release.schema.followed,
     )
 
 
@@ -102,10 +104,21 @@ def _charts(release: Release, sample: pa.Table) -> tuple[ColumnChart | None, lis
     chunk = codec.encode(sample, schema)
 
     def draw(name: str, scale: float | None = None) -> ColumnChart:
-        return column_chart(schema[name], chunk[name], histograms.get(name), scale=scale)
+        # The noisy counts of a column that is learned as a distance are of distances.
+        histogram = None if name in schema.distances else histograms.get(name)
+        return column_chart(schema[name], chunk[name], histogram, scale=scale, note=_note(schema, name))
 
     target = draw(schema.target, scale=1.0) if schema.target else None
-    return target, [draw(column.name) for column in schema.features]
+    return target, [draw(column.name) for column in schema.valued if column.name != schema.target]
+
+
+def _note(schema: Schema, name: str) -> str:
+    """Say what a rule spares a column."""
+    if name in schema.followed:
+        return f"Not asked about: it follows by the rule {words.shown(schema.followed[name], words.LONG)}."
+    if name in schema.distances:
+        return f"Asked about as a distance: {words.shown(schema.distances[name].text, words.LONG)}."
+    return ""
 
 
 def _figures(release: Release) -> tuple[list[Tree], list[Terms], list[Curve]]:
