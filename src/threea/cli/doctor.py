@@ -17,7 +17,7 @@ from threea.cli.options import Json
 
 _EXTRA = re.compile(r"extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
-_NOT_FEATURES = ("all", "dev")
+_NOT_FEATURES = ("all", "dev", "docs")
 
 
 def register(app: typer.Typer) -> None:
