@@ -195,7 +195,7 @@ def test_a_rehearsal_finds_the_mistake(threea, arguments, words):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("threea rel", {"release"}),
+        ("threea rel", {"release", "release-tables"}),
         ("threea release x.csv --recipe dpm", {"dpmix", "dpmerf", "dpmix-published"}),
         ("threea audit privb", {"privbayes"}),
         ("threea release x.csv --adjacency ", {"add-remove", "replace"}),
