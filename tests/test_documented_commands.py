@@ -18,12 +18,15 @@ import typer.main
 
 from test_docs import ROOT, check
 from threea import cli, hospital
+from threea.anonymize.ledger import Ledger
 
 PARSED = {
     "threea studio": "serves until it is ended; tests/studio drives it",
     "threea benchmark": "needs public datasets, and hours",
     "threea audit": "thousands of runs; tests/audit has its own",
     "threea evaluate": "a minute; tests/cli/test_measuring.py has its own",
+    "threea release-tables": "two tables of their own; tests/linked has them",
+    "--sheet": "needs a workbook; tests/backends/test_excel.py makes some",
     "--engine dask": "workers take seconds to start; the tutorial's Python block starts them",
 }
 REHEARSED = {
@@ -43,7 +46,8 @@ def commands(block):
     text = block.body.replace("\\\n", " ")
     for line in text.splitlines():
         if line.startswith("$ "):
-            yield shlex.split(line[2:], comments=True)
+            words = shlex.split(line[2:], comments=True)
+            yield words[: words.index(">")] if ">" in words else words
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +61,11 @@ def desk(tmp_path_factory):
         pc.write_csv(stays, folder / f"{name}.csv")
     for part in ("stays", "hospital"):
         (folder / part).mkdir()
-    pq.write_table(stays, folder / "stays" / "00.parquet")
+    for name in ("stays/00.parquet", "stays.parquet"):
+        pq.write_table(stays, folder / name)
+    (folder / "books").mkdir()
+    for name in ("books.db", "books/ledger.db"):
+        Ledger(folder / name, create=True).close()
     (folder / "schema.toml").write_text(hospital.schema().to_toml(), encoding="utf-8")
     return folder
 
@@ -67,6 +75,9 @@ def test_commands_of_a_page_run(page, desk, tmp_path, monkeypatch):
     work = tmp_path / "work"
     shutil.copytree(desk, work)
     monkeypatch.chdir(work)
+    if page.name == "configuration.md":
+        defaults = next(block for block in check.blocks(page) if block.info == "toml")
+        Path("threea.toml").write_text(defaults.body, encoding="utf-8")
     shown = [block for block in check.blocks(page) if block.info == "console"]
     assert all(_run(words, monkeypatch) for block in shown for words in commands(block))
 
