@@ -36,6 +36,7 @@ NAMES = (
     "kills",
     "replay",
     "engines",
+    "rules",
 )
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Pictures of what recipes make: MNIST digits at epsilon 1 and 10, and two-dimensional toy tables.
+"""Pictures of what every recipe makes: MNIST digits at epsilon 1 and 10, and two-dimensional toy tables.
 
-Each picture is a file of docs/images, and docs/gallery.md shows those that there are. Name recipes in THREEA_RECIPES to
-draw only these, and say THREEA_PICTURES=toys to leave out the digits.
+Each picture is a file of docs/images. What could not be drawn, and why, is in the results; docs/gallery.md shows both.
+Name recipes in THREEA_RECIPES to draw only these anew, and say THREEA_PICTURES=toys or digits for one kind alone.
 """
 
+import json
 import os
 import struct
+import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +18,20 @@ from numpy.typing import NDArray
 
 from benchmarks import datasets
 from benchmarks.measure import named_recipe
+from benchmarks.record import RESULTS, record
 from threea.certificate import Guarantee
+from threea.errors import ThreeaError
+from threea.recipes import DEFAULT, RECIPES
 from threea.session import make_recipe, synthesize
 from threea.table.schema import Schema
 
 DATA = Path(os.environ.get("THREEA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 DOCS = Path(__file__).parents[1] / "docs"
-RECIPES = ("gaussians", "dpmerf", "laplacegan", "clustmix", "rongauss-published", "clustmix-published")
-TOYS_BY = ("labeltree", "dpmerf", "laplacegan", "clustmix")
-QUICK = {"dpmerf": {"features": "300", "iterations": "600"}, "laplacegan": {"iterations": "1000"}}
+QUICK = {
+    "dpmerf": {"features": "300", "iterations": "600"},
+    "laplacegan": {"iterations": "1000"},
+    "laplacegan-published": {"iterations": "4000"},
+}
 """Fewer steps than by default, so that the gallery is drawn in minutes."""
 EPSILONS = (1.0, 10.0)
 DIGITS, EACH, ROWS, TOY_ROWS = 10, 4, 10_000, 4000
@@ -36,25 +44,44 @@ Pixels = NDArray[np.uint8]
 def main() -> None:
     """Draw every picture, and write the page."""
     chosen = os.environ.get("THREEA_RECIPES")
-    wanted = chosen.split(";") if chosen else list(dict.fromkeys([*RECIPES, *TOYS_BY]))
+    wanted = chosen.split(";") if chosen else [name for name in RECIPES if name != DEFAULT]
+    kinds = os.environ.get("THREEA_PICTURES", "toys,digits").split(",")
     (DOCS / "images").mkdir(exist_ok=True)
     png("toys-private", np.hstack([framed(scatter(*toy(name))) for name in TOYS]))
-    for text in wanted:
-        for epsilon in EPSILONS:
-            if text.partition(":")[0] in TOYS_BY:
-                png(f"toys-{plain(text)}-{epsilon:g}", np.hstack([framed(made_toy(t, text, epsilon)) for t in TOYS]))
-    if os.environ.get("THREEA_PICTURES") == "toys":
-        return
     digits = datasets.load("mnist", DATA)
     train = digits.split(0)[0].slice(0, ROWS)
     png("digits-private", sheet(digits, train))
-    for text in wanted:
-        for epsilon in EPSILONS:
-            if text.partition(":")[0] in RECIPES:
-                made = released(train, digits.schema, text, epsilon, rows=2000, delta=1 / ROWS)
-                png(f"digits-{plain(text)}-{epsilon:g}", sheet(digits, made))
+
+    def toys(text: str, epsilon: float) -> Pixels:
+        return np.hstack([framed(made_toy(name, text, epsilon)) for name in TOYS])
+
+    def numerals(text: str, epsilon: float) -> Pixels:
+        return sheet(digits, released(train, digits.schema, text, epsilon, rows=2000, delta=1 / ROWS))
+
+    for kind, draw in {"toys": toys, "digits": numerals}.items():
+        for text in wanted if kind in kinds else ():
+            for epsilon in EPSILONS:
+                drawn(f"{kind}-{plain(text)}-{epsilon:g}", draw, text, epsilon)
                 page()
-    page()
+
+
+def drawn(name: str, draw: Callable[[str, float], Pixels], text: str, epsilon: float) -> None:
+    """Draw a picture, or note why there is none."""
+    start = time.process_time()
+    try:
+        png(name, draw(text, epsilon))
+        note = ""
+    except ThreeaError as error:
+        note = " ".join(str(error).split())
+    found = {"refused": note, "cpu_seconds": round(time.process_time() - start, 1)}
+    settings = {"rows": ROWS, "toy_rows": TOY_ROWS, "seed": 0, "fewer_steps": QUICK}
+    record("gallery", settings, notes() | {name: found})
+
+
+def notes() -> dict[str, Any]:
+    """Return what was noted of every picture so far."""
+    path = RESULTS / "gallery.json"
+    return dict(json.loads(path.read_text())["results"]) if path.exists() else {}
 
 
 def released(table: Any, schema: Any, text: str, epsilon: float, *, rows: int, delta: float) -> Any:
@@ -164,33 +191,33 @@ def png(name: str, picture: Pixels) -> None:
 
 
 def page() -> None:
-    """Write the page that shows all pictures there are."""
+    """Write the page that shows all pictures there are, and why others are not."""
     text = [
         "# Gallery",
         "",
         "What recipes make, drawn by `python -m benchmarks gallery`. Nothing is picked: the first rows of a release",
-        "with seed 0; networks are trained for half as long as by default. Recipes that end in `-published` have no",
-        "proof.",
+        "with seed 0. Networks with many steps are trained for fewer than by default (`gallery.json` says how many).",
+        "Recipes that end in `-published`, and `adsgan`, have no proof.",
         "",
     ]
     digits = "one column for each class. Grey: no row of that class."
-    notes = {
+    heads = {
         "digits": f"## MNIST digits\n\nFrom {ROWS:,} of the training images; {digits}",
         "toys": f"## Toy tables\n\n{TOY_ROWS:,} made-up points in two classes: moons, rings, a board.",
     }
-    for kind, note in notes.items():
-        text += [note, "", "| recipe | epsilon 1 | epsilon 10 |", "|---|---|---|"]
-        private = f"![private](images/{kind}-private.png)"
-        text.append(f"| the private rows | {private} | |")
-        names = sorted({file.stem.removeprefix(f"{kind}-").rpartition("-")[0] for file in images(kind)})
-        for name in names:
-            cells = [f"images/{kind}-{name}-{epsilon:g}.png" for epsilon in EPSILONS]
-            shown = [f"![{name}]({cell})" if (DOCS / cell).exists() else "" for cell in cells]
+    for kind, head in heads.items():
+        private = f"| the private rows | ![private](images/{kind}-private.png) | |"
+        text += [head, "", "| recipe | epsilon 1 | epsilon 10 |", "|---|---|---|", private]
+        known = {key: found for key, found in notes().items() if key.startswith(f"{kind}-")}
+        for name in dict.fromkeys(key.removeprefix(f"{kind}-").rpartition("-")[0] for key in known):
+            shown = [_shown(f"{kind}-{name}-{epsilon:g}", known) for epsilon in EPSILONS]
             text.append(f"| `{name}` | {shown[0]} | {shown[1]} |")
         text.append("")
     (DOCS / "gallery.md").write_text("\n".join(text).rstrip() + "\n")
 
 
-def images(kind: str) -> list[Path]:
-    """Return the pictures of recipes."""
-    return [file for file in (DOCS / "images").glob(f"{kind}-*.png") if not file.stem.endswith("-private")]
+def _shown(key: str, known: dict[str, Any]) -> str:
+    if key not in known:
+        return ""
+    refused = known[key]["refused"].replace("|", "/")
+    return f"Refused: {refused}" if refused else f"![{key}](images/{key}.png)"

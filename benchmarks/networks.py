@@ -17,9 +17,8 @@ from benchmarks.record import RESULTS, record
 
 DATA = Path(os.environ.get("THREEA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RUNS = (
-    ("adult", "laplacegan:form=input", (10.0, 3.0, 1.0), 1),
-    ("adult", "laplacegan:form=gradient", (10.0,), 1),
-    ("mnist", "dpmerf", (1.0,), 1),
+    ("adult", "laplacegan:form=input", (10.0, 3.0, 1.0), 3),
+    ("adult", "laplacegan:form=gradient", (10.0,), 3),
     ("adult", "dpmerf", (1.0,), 3),
     ("mnist", "dpmerf", (1.0,), 3),
     ("adult", "laplacegan:form=gradient", (3.0, 1.0), 1),

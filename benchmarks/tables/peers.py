@@ -69,6 +69,7 @@ _DPMM = ("dpmm==0.1.9", "pyarrow>=15,<18")
 PEERS = {
     "mbi MST": Peer(package="mbi", requirements=_MBI, script="mbi_mechanisms.py", mechanism="mst"),
     "mbi AIM": Peer(package="mbi", requirements=_MBI, script="mbi_mechanisms.py", mechanism="aim"),
+    "mbi AIM (8 MB)": Peer(package="mbi", requirements=_MBI, script="mbi_mechanisms.py", mechanism="aim-small"),
     "dpmm MST": Peer(package="dpmm", requirements=_DPMM, script="dpmm_pipelines.py", mechanism="mst"),
     "dpmm AIM": Peer(package="dpmm", requirements=_DPMM, script="dpmm_pipelines.py", mechanism="aim"),
     "dpmm PrivBayes": Peer(package="dpmm", requirements=_DPMM, script="dpmm_pipelines.py", mechanism="privbayes"),

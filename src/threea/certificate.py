@@ -77,6 +77,8 @@ class Certificate:
     schema_origin: str
     schema_untouched: list[str] = field(default_factory=list)
     """Columns whose description is still as it was read from the rows: nobody has said where it is public."""
+    schema_rules: list[dict[str, str]] = field(default_factory=list)
+    """What every row keeps, declared as public knowledge, and how it is kept."""
     schema_sha256: str
     synthetic_sha256: str = ""
     model_sha256: str = ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from threea.anonymize.accountant import Line
 from threea.anonymize.door import PrivateTable
+from threea.anonymize.events import Pure
 from threea.anonymize.plan import Plan
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
@@ -40,6 +41,8 @@ def receipt(
         head.append(f"It was {reason}.")
     if cost is not None:
         head.append(f"It takes {cost.described}.")
+    if budget.delta and plan.lines and all(isinstance(line.event, Pure) for line in plan.lines):
+        head.append("Nothing here needs a delta: with --delta 0 the promise is pure epsilon.")
     return "\n".join([*head, *notes, *_table(plan.lines)])
 
 
@@ -96,6 +99,9 @@ def _sentences(
             f"Synthetic rows: the noisy count of private rows, and at least {least_rows(len(table.layout)):,}"
             " (free, and learners gain); for another number, --rows N or --rows same."
         )
+    rules = [f"{words.shown(rule, words.LONG)} ({how})" for rule, how in table.schema.kept_rules]
+    if rules:
+        yield f"Every synthetic row keeps {len(rules)} rule{'s' if len(rules) > 1 else ''}: {'; '.join(rules)}."
     if rows == SAME:
         yield "Synthetic rows: as many as the noisy count of private rows that count."
 

@@ -30,6 +30,7 @@ from threea.model_summary import ModelSummary
 from threea.place import Place
 from threea.pricing import check_numbers
 from threea.report import words
+from threea.ruled import Ruled
 from threea.score import Score, Tried
 from threea.table import codec, conditions
 from threea.table.conditions import Among, Given
@@ -206,19 +207,29 @@ class Release:
         points, stop = self.summary.points, min(start + CHUNK_ROWS, self.rows)
         if points is None:
             return self._drawn(stop - start, np.random.default_rng([self.seed, start]))
-        return {name: values[start:stop] for name, values in points.items()}
+        chunk = {name: values[start:stop] for name, values in points.items()}
+        return self._ruled.kept(chunk, np.random.default_rng([self.seed, start])) if self.schema.rules else chunk
 
     def _drawn(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
         """Draw rows from the model: as they occur, or with balanced classes where none is asked for."""
         target = self.schema.target
         shares = self._ratio[0] if self.balance and not (given and target in given) else np.zeros(0)
         if target is None or not len(shares):
-            return self.model.sample(rows, rng, given)
+            return self.source.sample(rows, rng, given)
         conditions = [{**(given or {}), target: Among((code,))} for code in self._codes]
         wanted = zip(rng.multinomial(rows, shares).tolist(), conditions, strict=True)
-        parts = [self.model.sample(count, rng, condition) for count, condition in wanted if count]
+        parts = [self.source.sample(count, rng, condition) for count, condition in wanted if count]
         order = rng.permutation(rows)
         return {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+
+    @property
+    def source(self) -> Model:
+        """Where rows of the table are drawn from: the model, kept to the rules if there are any."""
+        return self._ruled if self.schema.rules else self.model
+
+    @cached_property
+    def _ruled(self) -> Ruled:
+        return Ruled(self.model, self.schema, self.layout)
 
     @property
     def sample_weight(self) -> NDArray[np.float64]:
@@ -316,6 +327,7 @@ class Release:
             classes_note=words.REBALANCED if self.classes else "",
             schema_origin=self.schema.provenance,
             schema_untouched=list(self.schema.untouched),
+            schema_rules=[{"rule": rule, "kept": how} for rule, how in self.schema.kept_rules],
             schema_sha256=hashlib.sha256(self.schema_text(synthetic_sha256).encode()).hexdigest(),
             synthetic_sha256=synthetic_sha256,
             model_sha256=model_sha256,

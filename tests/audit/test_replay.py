@@ -55,6 +55,13 @@ def test_no_question_changes_by_more_than_its_price(name: str) -> None:
         assert not question.over, f"{question.line} changes by {question.worst} of its price: {question.where}"
 
 
+@pytest.mark.parametrize("name", ["independent", "labeltree", "mst"])
+def test_no_question_about_a_table_with_rules_changes_by_more_than_its_price(name: str) -> None:
+    questions = replay(quick(name), among=[Setting(rules=True)])
+    assert questions
+    assert not [question.line for question in questions if question.over]
+
+
 @pytest.mark.parametrize("name", PROVEN)
 def test_prices_are_tight(name: str) -> None:
     """Noise is not added for nothing: some row reaches all but 1% of what each question is priced at."""

@@ -38,6 +38,12 @@ def test_a_release_without_a_delta_says_so_everywhere(recipe: Recipe, tmp_path: 
     assert threea.load_release(tmp_path / "out").plan.budget == Budget(1.0, 0.0)
 
 
+@pytest.mark.parametrize(("noise", "hinted"), [("laplace", True), ("gaussian", False)])
+def test_a_delta_that_nothing_needs_is_named_before_it_is_spent(noise: str, hinted: bool) -> None:
+    options = {"schema": hospital.schema().confirm(), "recipe": MCGen(noise=noise), "epsilon": 1.0}
+    assert ("with --delta 0 the promise is pure epsilon" in str(prepare(hospital.stays(), **options))) == hinted
+
+
 def test_gaussian_noise_is_refused_without_a_delta() -> None:
     with pytest.raises(SettingError, match=r"delta \(0\) affords no Gaussian noise, which histograms given the label"):
         prepare(hospital.stays(), schema=hospital.schema().confirm(), recipe="independent", epsilon=1.0, delta=0)

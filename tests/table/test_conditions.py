@@ -138,6 +138,12 @@ def test_the_share_of_a_cell_that_fits_is_how_often_a_draw_from_it_does(cells, c
                 assert fits({"a": drawn}, {"a": condition}).all()
 
 
+def test_an_open_end_of_multiples_fits_to_its_end():
+    cells = Bins(column="price", edges=(-0.05, 0.45, 0.95), missing=True, step=0.1)
+    assert fitting(cells, Between(0.5)).tolist() == [0.0, 1.0, 0.0]
+    assert fitting(cells, Between()).tolist() == [1.0, 1.0, 0.0]
+
+
 def test_a_row_fits_if_all_its_columns_do():
     chunk = {"age": np.array([70.0, 30.0, np.nan, 70.0]), "ward": np.array([0, 0, 0, 1])}
     conditions = {"age": Between(65.0), "ward": Among((0,))}

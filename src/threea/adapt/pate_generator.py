@@ -206,7 +206,8 @@ def _mean_place(output: Floats) -> Floats:
 
 
 def _vector(schema: Schema, feature: Feature, shares: Floats) -> VectorColumn:
-    column, cells = schema[feature.cells.column], feature.cells
+    cells = feature.cells
+    column = next(column for column in schema.modelled if column.name == cells.column)
     return VectorColumn.ranked(column, cells, shares) if isinstance(cells, Bins) else VectorColumn.of(column)
 
 

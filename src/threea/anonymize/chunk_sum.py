@@ -48,7 +48,12 @@ class ChunkSum:
 
     def encoded(self, batch: pa.RecordBatch) -> Rows:
         """Return the rows as the schema encodes them."""
-        return Rows(codec.encode(batch, self.schema), batch.num_rows)
+        return Rows(codec.encode_learned(batch, self.schema), batch.num_rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that must be read: the query's, and those that they are learned from."""
+        return self.schema.sources(self.query.columns)
 
     def over(self, rows: Callable[[], Rows]) -> Integers:
         """Sum over encoded rows."""

@@ -86,7 +86,7 @@ class Interior:
             return chunk_sum.checked(sum(in_order(partial(_over, chunk_sum), known), nothing))
         fill = cache.fill(query.keys or ())
         # An engine elsewhere is sent the pure function alone.
-        act = partial(_filled, chunk_sum, own, fill) if own else partial(backend.sum, chunk_sum, query.columns)
+        act = partial(_filled, chunk_sum, own, fill) if own else partial(backend.sum, chunk_sum, chunk_sum.columns)
         exact = chunk_sum.checked(engine(type(query).__name__, act))
         cache.learn(fill)
         return exact
@@ -96,9 +96,9 @@ class Interior:
         backend = self.rows("sampling")
 
         def read(missing: Sequence[str]) -> Iterator[Rows]:
-            yield Rows(codec.encode(no_rows(backend.layout), self.schema), 0)
-            for batch in backend.batches(missing or backend.layout.names[:1]):
-                yield Rows(codec.encode(batch, self.schema), batch.num_rows)
+            yield Rows(codec.encode_learned(no_rows(backend.layout), self.schema), 0)
+            for batch in backend.batches(self.schema.sources(missing) or backend.layout.names[:1]):
+                yield Rows(codec.encode_learned(batch, self.schema), batch.num_rows)
 
         return self.cache.columns(names, read)
 
@@ -166,9 +166,9 @@ class Interior:
     ) -> tuple[Chunk, NDArray[Any]]:
         """Return all rows, encoded batch by batch, and what else is worked out of each batch."""
         empty = no_rows(backend.layout)
-        chunks, others = [codec.encode(empty, self.schema)], [beside(empty)]
+        chunks, others = [codec.encode_learned(empty, self.schema)], [beside(empty)]
         for batch in backend.batches(backend.layout.names):
-            chunks.append(codec.encode(batch, self.schema))
+            chunks.append(codec.encode_learned(batch, self.schema))
             others.append(beside(batch))
         joined = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
         return joined, np.concatenate(others)
@@ -188,7 +188,7 @@ def _over(chunk_sum: ChunkSum, rows: Rows) -> Integers:
 def _filled(chunk_sum: ChunkSum, backend: RowBackend, fill: Fill) -> Integers:
     """Sum over an engine's rows, chunk by chunk in their order, and keep what was worked out about them."""
     total = np.zeros(chunk_sum.query.size + 1, np.int64)
-    for part, rows in backend.mapped(CachingSum(chunk_sum, lambda: fill.fits), chunk_sum.query.columns):
+    for part, rows in backend.mapped(CachingSum(chunk_sum, lambda: fill.fits), chunk_sum.columns):
         total += part
         if rows is not None and fill.fits:
             fill.add(rows)

@@ -27,9 +27,11 @@ from threea.table import codec
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.from_types import widest
+from threea.table.layout import released
 from threea.table.schema import Kind, Origin, Schema
 from threea.table.target_kind import with_target_kind
 from threea.table.writing import rehearse
+from threea.table.written import check_written_rules
 
 _EVERY_ROW = Unit()
 
@@ -136,9 +138,10 @@ def open_interior(
     opened = (data, Frame()) if _only_sums(data) else open_engine(data, dialect, engine, cluster, workers)
     backend, restore = opened
     described = described_as(backend.layout, schema, target, unit.column, target_kind)
-    if not described.modelled:
+    if not described.valued:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     rehearse(described, backend.layout, restore)
+    check_written_rules(described, released(described, backend.layout))
     # Whatever the noise needs is loaded before anything is charged.
     drawn = SecureNoise() if noise is None else noise
     # Which of a person's rows count is no secret of the noise; tests that replace it want the same ones each time.

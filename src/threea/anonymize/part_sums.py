@@ -48,7 +48,7 @@ class PartSum:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that it reads."""
-        return tuple(dict.fromkeys((*self.hashed, *self.chunk_sum.query.columns)))
+        return tuple(dict.fromkeys((*self.hashed, *self.chunk_sum.columns)))
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """Encode the rows, find their parts, and sum."""

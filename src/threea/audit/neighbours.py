@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from threea.budget import Adjacency
+from threea.table.rules import Missing, Order
 from threea.table.schema import Schema
 
 ROWS = 120
@@ -34,6 +35,13 @@ SCHEMA = Schema.of(
     target="died",
 )
 """The public description of the table."""
+
+RULED = replace(
+    SCHEMA,
+    columns=tuple(replace(column, nullable=column.nullable and column.name != "amount") for column in SCHEMA.columns),
+    rules=(Order("amount", "visits"), Missing("day", (("ward", ("a",)),))),
+)
+"""The same with rules, so that a row's values are learned otherwise than they are."""
 
 LAYOUT = pa.schema(
     {

@@ -33,7 +33,7 @@ from threea.anonymize.open_table import open_interior
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Stack
 from threea.anonymize.spending import Unit
-from threea.audit.neighbours import LAYOUT, PERSON, SCHEMA, corners, neighbours, table
+from threea.audit.neighbours import LAYOUT, PERSON, RULED, SCHEMA, corners, neighbours, table
 from threea.audit.recorder import Draw, Recorder, WatchedSpending
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
@@ -56,6 +56,7 @@ class Setting:
         known: Whether the schema is known, or is found from the same budget.
         engine: How the rows are held: ``memory``, ``parquet`` or ``csv``.
         rich: Whether the budget is a hundred times larger, so that a recipe asks what it asks of large tables.
+        rules: Whether the schema has rules, by which columns are learned otherwise or not at all.
     """
 
     adjacency: Adjacency = Adjacency.ADD_REMOVE
@@ -63,11 +64,12 @@ class Setting:
     known: bool = True
     engine: str = "memory"
     rich: bool = False
+    rules: bool = False
 
     def __str__(self) -> str:
         unit = "persons" if self.by_person else "rows"
-        rich = ", a large budget" if self.rich else ""
-        return f"{self.adjacency}, {unit}, {'schema' if self.known else 'discovery'}, {self.engine}{rich}"
+        more = ", a large budget" * self.rich + ", rules" * self.rules
+        return f"{self.adjacency}, {unit}, {'schema' if self.known else 'discovery'}, {self.engine}{more}"
 
 
 @dataclass(slots=True)
@@ -113,6 +115,7 @@ def settings(thorough: bool = True) -> Iterator[Setting]:
     yield Setting(engine="parquet", by_person=True)
     yield from (Setting(adjacency=adjacency, rich=True) for adjacency in Adjacency)
     yield Setting(engine="csv", known=False, adjacency=Adjacency.REPLACE)
+    yield from (Setting(adjacency=adjacency, rules=True) for adjacency in Adjacency)
 
 
 def replay(
@@ -171,7 +174,7 @@ def _replay(recipe: Recipe, budget: Budget, setting: Setting, folder: Path, foun
         where = f"{neighbour.name} ({setting})"
         for line, ratio in changes(first, draws, setting).items():
             found.setdefault(line, Question(line, "")).see(ratio, where)
-    if setting.known and not setting.by_person and setting.engine == "memory":
+    if setting.known and not setting.by_person and not setting.rules and setting.engine == "memory":
         for line, ratio in tightness(recipe, budget, base, first).items():
             found[line].tightest = max(found[line].tightest, ratio)
 
@@ -181,7 +184,8 @@ def _run(
 ) -> tuple[list[Draw], list[str]]:
     """Run a recipe once; return its draws of noise, and the lines that were asked without one."""
     unit = Unit(PERSON, _MAX_ROWS) if setting.by_person else Unit()
-    options: dict[str, Any] = {"schema": SCHEMA} if setting.known else {"target": SCHEMA.target}
+    described = RULED if setting.rules else SCHEMA
+    options: dict[str, Any] = {"schema": described} if setting.known else {"target": SCHEMA.target}
     spending = _spending(budget)
     recorder = Recorder(spending, first)
     interior = open_interior(_held(rows, setting.engine, path), budget=budget, unit=unit, noise=recorder, **options)
@@ -326,7 +330,7 @@ def tightness(recipe: Recipe, budget: Budget, base: pa.Table, first: Sequence[Dr
 
 
 def _reached(function: ChunkSum, event: Event, candidates: pa.Table, budget: Budget) -> float:
-    batches = candidates.select([*function.query.columns] or LAYOUT.names[:1]).to_batches(max_chunksize=1)
+    batches = candidates.select([*function.columns] or LAYOUT.names[:1]).to_batches(max_chunksize=1)
     rows = np.array([function(batch)[:-1] for batch in batches]).astype(np.float64)
     order = 1 if function.norm is Norm.L1 else 2
     bound = function.norm.bound(function.query) / function.step

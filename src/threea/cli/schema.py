@@ -57,5 +57,5 @@ def _task(proposed: Schema) -> str:
 
 
 def _ids(proposed: Schema) -> str:
-    names = [terminal.printable(column.name) for column in proposed.columns if column not in proposed.modelled]
+    names = [terminal.printable(column.name) for column in proposed.columns if column not in proposed.valued]
     return f"Ids, never read: {', '.join(names)}." if names else "No column looks like an id."

@@ -17,6 +17,7 @@ from typing import Any
 import threea
 from threea.errors import SettingError
 from threea.evaluate.attacks import attacks
+from threea.evaluate.broken_rules import broken_rules
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.fidelity import fidelity
 from threea.evaluate.fidelity.detector import detector
@@ -110,7 +111,7 @@ def _warnings(
     evidence: Evidence, learned: dict[str, Any] | None, attacked: dict[str, Any], split: dict[str, Any]
 ) -> list[str]:
     """Return what the owner should know before trusting a score, each once."""
-    warnings = list(evidence.warnings)
+    warnings = [*evidence.warnings, *broken_rules(evidence.train, evidence.schema)]
     if not split["random"]:
         apart = (
             f"AUC {split['auc']['value']:.3f} [{split['auc']['interval'][0]:.3f}, {split['auc']['interval'][1]:.3f}]"

@@ -218,7 +218,8 @@ def matrices(tables: Sequence[pa.Table], schema: Schema) -> list[Matrix]:
     """
     if schema.target is None:
         raise SettingError("the release has no target; there is nothing to predict")
-    features, target = schema.features, schema[schema.target]
+    features = tuple(column for column in schema.valued if column.name != schema.target)
+    target = schema[schema.target]
     labels, classes = _codes([table[target.name] for table in tables], target.kind)
     return [
         Matrix(tuple(column.name for column in features), values, listed_places(features), label, classes)

@@ -69,8 +69,8 @@ class ChildRows:
 
     @property
     def charts(self) -> list[ColumnChart]:
-        """Draw the modelled columns."""
-        return _drawn(self.schema, self.summary, self.sample, self.schema.modelled)
+        """Draw the columns that hold values."""
+        return _drawn(self.schema, self.summary, self.sample, self.schema.valued)
 
 
 def render(release: Release, certificate: Certificate, sample: pa.Table, children: ChildRows | None = None) -> str:
@@ -119,6 +119,8 @@ def render(release: Release, certificate: Certificate, sample: pa.Table, childre
         guess=words.best_guess(certificate.epsilon, certificate.delta),
         caveats=words.caveats(certificate),
         origin=words.origin(certificate)[0],
+        rules=certificate.schema_rules,
+        followed=release.schema.followed,
     )
 
 
@@ -127,14 +129,30 @@ def _charts(release: Release, sample: pa.Table) -> tuple[ColumnChart | None, lis
     schema, summary = release.schema, release.summary
     target = [schema[schema.target]] if schema.target else []
     drawn = _drawn(schema, summary, sample, target, scale=1.0)
-    return drawn[0] if drawn else None, _drawn(schema, summary, sample, schema.features)
+    others = [column for column in schema.valued if column.name != schema.target]
+    return drawn[0] if drawn else None, _drawn(schema, summary, sample, others)
 
 
 def _drawn(
     schema: Schema, summary: ModelSummary, sample: pa.Table, columns: Sequence[Column], scale: float | None = None
 ) -> list[ColumnChart]:
-    chunk, histograms = codec.encode(sample, schema), summary.histograms
-    return [column_chart(column, chunk[column.name], histograms.get(column.name), scale=scale) for column in columns]
+    chunk = codec.encode(sample, schema)
+
+    def draw(column: Column) -> ColumnChart:
+        # The noisy counts of a column that is learned as a distance are of distances.
+        histogram = None if column.name in schema.distances else summary.histograms.get(column.name)
+        return column_chart(column, chunk[column.name], histogram, scale=scale, note=_note(schema, column.name))
+
+    return [draw(column) for column in columns]
+
+
+def _note(schema: Schema, name: str) -> str:
+    """Say what a rule spares a column."""
+    if name in schema.followed:
+        return f"Not asked about: it follows by the rule {words.shown(schema.followed[name], words.LONG)}."
+    if name in schema.distances:
+        return f"Asked about as a distance: {words.shown(schema.distances[name].text, words.LONG)}."
+    return ""
 
 
 def _noise(release: Release, children: ChildRows | None) -> Mapping[str, float]:

@@ -100,10 +100,12 @@ class ColumnChart:
     """Whether the release holds noisy counts of this column."""
     summary: str
     """The picture in words, for those who cannot see it."""
+    note: str = ""
+    """Why it holds none, if another reason than that they are of several columns."""
 
 
 def column_chart(
-    column: Column, values: NDArray[Any], histogram: Histogram | None, *, scale: float | None = None
+    column: Column, values: NDArray[Any], histogram: Histogram | None, *, scale: float | None = None, note: str = ""
 ) -> ColumnChart:
     """Draw a column.
 
@@ -112,6 +114,7 @@ def column_chart(
         values: The synthetic values, encoded.
         histogram: The noisy answers, if the model has them.
         scale: The share at which a horizontal bar fills the width; by default the largest one's.
+        note: Why there are no noisy answers, if another reason than that they are of several columns.
     """
     cells = histogram.cells if histogram else column.cells(_BINS)
     tallies = _tallies(column, cells, values, histogram)
@@ -131,6 +134,7 @@ def column_chart(
         chart=chart,
         rows=_rows(rows, whole, scale),
         answered=histogram is not None,
+        note=note,
         summary=_summary(column, [*bars, *rows]),
     )
 

@@ -46,12 +46,14 @@ class Terms:
 
 def terms(figure: TermsFigure, schema: Schema) -> Terms:
     """Lay weights out, from the largest on."""
+    columns, distances = {column.name: column for column in schema.modelled}, schema.distances
     ends = [abs(term.weight) + _CONFIDENT * term.stddev for term in figure.terms]
     full = max(ends, default=0.0) or 1.0
     bars = []
     for term in figure.terms:
-        feature, group = term.cells.column, cell_label(schema[term.classes.column], term.classes, term.group)
-        cell = cell_label(schema[feature], term.cells, term.cell)
+        name, group = term.cells.column, cell_label(schema[term.classes.column], term.classes, term.group)
+        feature = distances[name].text if name in distances else name
+        cell = cell_label(columns[name], term.cells, term.cell)
         spread = _CONFIDENT * term.stddev
         low, middle, high = (
             coordinate(_MIDDLE * (1 + value / full))

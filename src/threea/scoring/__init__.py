@@ -82,7 +82,7 @@ def scored(release: Release, recipe: Recipe, table: PrivateTable, plan: Plan) ->
     if model is None:
         said = "the synthetic rows have nothing to learn; the question was not asked"
         return replace(release, score=Score(learner=LEARNER, rows=count, task="", counts=np.zeros((0, 0)), note=said))
-    fresh = release.model.sample(FRESH_ROWS, np.random.default_rng([release.seed, 1]))
+    fresh = release.schema.learned(release.source.sample(FRESH_ROWS, np.random.default_rng([release.seed, 1])))
     if not model.classes:
         score = _number(release, table, plan, model, fresh)
     elif len(model.classes) == 2:
@@ -99,7 +99,7 @@ def scored(release: Release, recipe: Recipe, table: PrivateTable, plan: Plan) ->
 
 
 def training_rows(release: Release) -> Chunk:
-    """Return the first synthetic rows, encoded, as many as a model learns from."""
+    """Return the first synthetic rows, encoded as private ones are, as many as a model learns from."""
     parts: list[Chunk] = []
     found = 0
     for chunk in release.chunks():
@@ -107,7 +107,8 @@ def training_rows(release: Release) -> Chunk:
         found += len(next(iter(chunk.values())))
         if found >= MOST_ROWS:
             break
-    return {name: np.concatenate([part[name] for part in parts])[:MOST_ROWS] for name in parts[0]}
+    rows = {name: np.concatenate([part[name] for part in parts])[:MOST_ROWS] for name in parts[0]}
+    return release.schema.learned(rows)
 
 
 def _two_classes(release: Release, table: PrivateTable, plan: Plan, model: Learned, fresh: Chunk) -> Score:

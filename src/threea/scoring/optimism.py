@@ -50,11 +50,12 @@ def gains(release: Release, recipe: Recipe, plan: Plan, model: Learned, elsewher
     schema = release.schema
     for repeat in range(REPEATS):
         rng = np.random.default_rng([release.seed, 2, repeat])
-        stand_in, fresh = (release.model.sample(size, rng) for size in (max(round(rows), 1), _FRESH_ROWS))
+        stand_in, fresh = (release.source.sample(size, rng) for size in (max(round(rows), 1), _FRESH_ROWS))
         again = _learned_again(release, recipe, plan, stand_in, elsewhere, repeat)
         if again is None or again.classes != model.classes:
             continue
-        gained = [_less(exact(again, table, schema), exact(model, table, schema)) for table in (stand_in, fresh)]
+        tables = (schema.learned(stand_in), schema.learned(fresh))
+        gained = [_less(exact(again, table, schema), exact(model, table, schema)) for table in tables]
         for name, value in _less(*gained).items():
             found.setdefault(name, []).append(value)
     return {name: np.array(values) for name, values in found.items()}
@@ -77,7 +78,7 @@ def _learned_again(
     except ThreeaError:
         # A table that cannot be released, of one class say, says nothing of the gain; and the score is paid for.
         return None
-    return learned(next(made.chunks()), release.schema)
+    return learned(release.schema.learned(next(made.chunks())), release.schema)
 
 
 def _less(left: Mapping[str, float], right: Mapping[str, float]) -> dict[str, float]:

@@ -151,7 +151,9 @@ def steps_below(value: NDArray[np.float64] | np.float64, step: float) -> NDArray
     """Return how many steps from 0 the first multiple is that is not below a value, but for rounding."""
     places = np.asarray(value) / step
     nearest = np.round(places)
-    return np.asarray(np.where(np.abs(places - nearest) < 1e-6, nearest, np.ceil(places)))
+    # Without a bound there are infinitely many, whose difference is no number.
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(np.abs(places - nearest) < 1e-6, nearest, np.ceil(places)))
 
 
 def on_grid(value: float, step: float) -> bool:

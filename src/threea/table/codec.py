@@ -127,9 +127,14 @@ def encode(batch: pa.RecordBatch | pa.Table, schema: Schema) -> Chunk:
     present = set(batch.schema.names)
     return {
         column.name: encode_column(batch.column(column.name), column)
-        for column in schema.modelled
+        for column in schema.valued
         if column.name in present
     }
+
+
+def encode_learned(batch: pa.RecordBatch | pa.Table, schema: Schema) -> Chunk:
+    """Turn a batch with the sources of some columns (`Schema.sources`) into arrays as a model learns them."""
+    return schema.learned(encode(batch, schema))
 
 
 def encode_column(values: pa.Array | pa.ChunkedArray, column: Column) -> NDArray[Any]:
@@ -247,11 +252,16 @@ def decode(
     for field in layout:
         column = schema[field.name]
         if column.kind is Kind.ID:
-            array = _surrogates((ids or {}).get(column.name, numbers), field.type)
+            numbered = (ids or {}).get(column.name, numbers)
+            arrays.append(_cast(_surrogates(numbered, field.type), field.type))
         else:
-            array = _DECODERS[column.kind](chunk[column.name], column, field.type)
-        arrays.append(_cast(array, field.type))
+            arrays.append(decode_column(chunk[column.name], column, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=layout)
+
+
+def decode_column(values: NDArray[Any], column: Column, kind: pa.DataType) -> pa.Array:
+    """Turn one encoded column into values of a type."""
+    return _cast(_DECODERS[column.kind](values, column, kind), kind)
 
 
 def surrogates(kind: pa.DataType) -> int:

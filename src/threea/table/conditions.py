@@ -153,7 +153,7 @@ def _cut(cells: Bins, lower: Floats, upper: Floats, condition: Between) -> tuple
 
 
 def _column(schema: Schema, name: str) -> Column:
-    columns = {column.name: column for column in schema.modelled}
+    columns = {column.name: column for column in schema.valued}
     if name not in columns:
         raise SettingError(f"condition on column ({name}): {_known(name, columns)}")
     return columns[name]

@@ -7,64 +7,25 @@ bounds (NaN for missing). A value outside the schema is clipped, or becomes "oth
 
 from __future__ import annotations
 
-import hashlib
-import math
 import re
-import sys
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from threea.errors import SchemaError
-from threea.table import dates
-from threea.table.cells import Bins, Categories, Cells, edges_between
+from threea.table import learned
+from threea.table.column import LOOKS, OTHER, Chunk, Column, Kind, column_fields, column_from, toml_text
+from threea.table.learned import Distance
+from threea.table.rule_checks import check_rules
+from threea.table.rule_repair import check_possible
+from threea.table.rule_syntax import kept_rules, rule_lines, rules_from
+from threea.table.rules import Rule, worked_out
 
-Chunk = dict[str, NDArray[Any]]
-"""Encoded columns by name."""
-
-OTHER = "other"
-"""What stands in a synthetic table for a category that the schema does not list."""
-
-
-class Kind(StrEnum):
-    """What a column holds."""
-
-    CATEGORICAL = "categorical"
-    ORDINAL = "ordinal"
-    BOOLEAN = "boolean"
-    INTEGER = "integer"
-    REAL = "real"
-    DATE = "date"
-    DATETIME = "datetime"
-    ID = "id"
-    """Identifies a person or a row: never read, replaced by fresh surrogates."""
-    UNDECLARED = "undeclared"
-    """No type says what it holds: found through the private table before anything else. Not for a schema file."""
-
-    @property
-    def listed(self) -> bool:
-        """Whether values come from a list of categories."""
-        return self in (Kind.CATEGORICAL, Kind.ORDINAL, Kind.BOOLEAN)
-
-    @property
-    def temporal(self) -> bool:
-        """Whether values are moments in time."""
-        return self in (Kind.DATE, Kind.DATETIME)
-
-    @property
-    def numeric(self) -> bool:
-        """Whether values are numbers or moments between two bounds."""
-        return self in (Kind.INTEGER, Kind.REAL) or self.temporal
-
-
-LOOKS = (Kind.BOOLEAN, Kind.INTEGER, Kind.REAL, Kind.DATE, Kind.DATETIME, Kind.CATEGORICAL)
-"""What an undeclared value may look like, in the order of its codes; the last is text that looks like nothing else."""
+__all__ = ["LOOKS", "OTHER", "Chunk", "Column", "Kind", "Origin", "Schema"]
 
 
 class Origin(StrEnum):
@@ -80,139 +41,6 @@ class Origin(StrEnum):
     """It was discovered for another release, which paid for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """Public description of one column.
-
-    Raises:
-        SchemaError: The description contradicts itself.
-    """
-
-    name: str
-    kind: Kind
-    lower: float | None = None
-    """Smallest value; dates count days and datetimes microseconds since 1970."""
-    upper: float | None = None
-    """Largest value."""
-    categories: tuple[str, ...] = ()
-    """Listed values, as text."""
-    open_ended: bool = False
-    """Whether values outside the list are kept, as "other"."""
-    nullable: bool = True
-    """Whether values may be missing."""
-    special: tuple[float, ...] = ()
-    """Values that stand apart from the rest, such as a spike at 0 or a code 999."""
-    log: bool = False
-    """Whether the values spread over orders of magnitude."""
-    edges: tuple[float, ...] = ()
-    """Cut points for bins; evenly spaced if empty."""
-    step: float = 0.0
-    """Numbers are multiples of it: 0.01 for cents, 10000 for rounded wages; 0 for any number, or any whole one."""
-    as_read: str = field(default="", compare=False, repr=False)
-    """In a draft, the digest of the column as it was read from the rows."""
-
-    def __post_init__(self) -> None:
-        problem = self._problem()
-        if problem:
-            raise SchemaError(f"column {self.name}: {problem}")
-
-    def _problem(self) -> str | None:
-        if self.kind is Kind.BOOLEAN and not self.categories:
-            object.__setattr__(self, "categories", ("false", "true"))
-        if self.kind.listed:
-            if not self.categories and not self.open_ended:
-                return f"{self.kind} needs categories; list them, or set open_ended = true"
-            if len(set(self.categories)) != len(self.categories):
-                return "categories must differ from one another"
-            if self.kind is Kind.BOOLEAN and (self.categories != ("false", "true") or self.open_ended):
-                return "boolean has the categories false and true alone; make it categorical for others"
-        if self.kind.numeric and (self.categories or self.open_ended):
-            return f"{self.kind} has no categories; make it categorical, or leave them out"
-        if self.kind.numeric:
-            return self._bounds_problem()
-        if (self.lower, self.upper, self.special, self.edges, self.log, self.step) != (None, None, (), (), False, 0):
-            return f"{self.kind} has no bounds, special values, edges, step or log scale; leave them out"
-        return None
-
-    def _bounds_problem(self) -> str | None:
-        if self.lower is None or self.upper is None:
-            return f"{self.kind} needs lower and upper"
-        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
-            return f"lower ({self.lower}) and upper ({self.upper}) must be finite"
-        numbers = (self.lower, self.upper, *self.special, *self.edges)
-        if not all(math.isfinite(number) for number in (*numbers, self.upper - self.lower)):
-            return "bounds, their difference, special values and edges must be finite"
-        if self.whole and any(number != round(number) for number in numbers):
-            return f"{self.kind} needs whole numbers as bounds, special values and edges"
-        if self.lower > self.upper or (self.lower == self.upper and self.kind is Kind.REAL):
-            return f"lower ({self.lower:g}) must be below upper ({self.upper:g})"
-        if self.log and self.lower <= 0:
-            return f"a log scale needs lower ({self.lower:g}) > 0; list 0 under special"
-        if len(set(self.special)) != len(self.special):
-            return "special values must differ from one another"
-        return self._step_problem() or self._edges_problem()
-
-    def _step_problem(self) -> str | None:
-        assert self.lower is not None
-        assert self.upper is not None
-        if not 0 <= self.step < math.inf:
-            return f"step ({self.step:g}) must be a number above 0; leave it out for any number"
-        if self.step and self.kind.temporal:
-            return f"{self.kind} has no step; leave it out"
-        if self.step and self.whole and self.step != round(self.step):
-            return f"step ({self.step:g}) must be a whole number, as {self.kind} is"
-        largest = max(abs(self.lower), abs(self.upper))
-        if self.step and not 1e-12 <= self.step <= largest <= 2**53 * self.step:
-            return f"step ({self.step:g}) must be at least 1e-12, below the largest bound, and above it over 2**53"
-        return None
-
-    def _edges_problem(self) -> str | None:
-        assert self.lower is not None
-        assert self.upper is not None
-        increasing = len(self.edges) > 1 and list(self.edges) == sorted(set(self.edges))
-        # Around multiples of a step, edges lie half a step below and above.
-        slack = self.step or float(self.whole)
-        below = 0.0 if self.whole else slack
-        if self.edges and not (
-            increasing and self.lower - below <= self.edges[0] and self.edges[-1] <= self.upper + slack
-        ):
-            return "edges must be at least two increasing numbers from lower to upper"
-        return None
-
-    @property
-    def whole(self) -> bool:
-        """Whether values are whole numbers once encoded."""
-        return self.kind in (Kind.INTEGER, Kind.DATE, Kind.DATETIME)
-
-    @property
-    def digest(self) -> str:
-        """A short digest of what the column's TOML section says."""
-        text = "".join(f"{key} = {_toml(value)}\n" for key, value in (("name", self.name), *_column_fields(self)))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-    def cells(self, bins: int) -> Cells:
-        """Return the column's cells, with at most `bins` bins where its edges are not given."""
-        if self.kind is Kind.UNDECLARED:
-            return Categories(column=self.name, count=len(LOOKS), missing=True)
-        if self.kind.listed:
-            count = len(self.categories) + self.open_ended
-            return Categories(column=self.name, count=count, missing=self.nullable, other=self.open_ended)
-        assert self.lower is not None
-        assert self.upper is not None
-        edges = self.edges or edges_between(
-            self.lower, self.upper, bins, log=self.log, whole=self.whole, step=self.step
-        )
-        return Bins(
-            column=self.name,
-            edges=edges,
-            special=self.special,
-            missing=self.nullable,
-            whole=self.whole,
-            log=self.log,
-            step=self.step,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Schema:
     """Public description of a table.
@@ -224,9 +52,10 @@ class Schema:
         number_target: Without bounds and categories yet, that a target of few whole numbers is still no class.
         origin: Where it comes from: the owner, the table's types alone, answers of the door, or another release.
         source: For a schema of another release, that release's `synthetic_sha256`, where it is known.
+        rules: What every row keeps; public knowledge as the rest is.
 
     Raises:
-        SchemaError: Two columns of one name, or a target that is not among them.
+        SchemaError: Two columns of one name, a target that is not among them, or rules that cannot be kept.
     """
 
     columns: tuple[Column, ...]
@@ -235,6 +64,7 @@ class Schema:
     origin: Origin = Origin.OWNER
     number_target: bool = False
     source: str = ""
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -245,20 +75,61 @@ class Schema:
             raise SchemaError(f"target ({self.target}) is not a column; columns are: {', '.join(names)}")
         if self.target is not None and self[self.target].kind is Kind.ID:
             raise SchemaError(f"target ({self.target}) is of kind id, which is never read; choose another")
+        if self.rules:
+            check_rules(self.rules, self._by_name, self.target)
+            check_possible(self._by_name, self.rules, self.target)
 
     def __getitem__(self, name: str) -> Column:
         """Return a column by name."""
         return next(column for column in self.columns if column.name == name)
 
     @property
-    def modelled(self) -> tuple[Column, ...]:
-        """The columns whose values are learned, that is all but ids."""
+    def valued(self) -> tuple[Column, ...]:
+        """The columns that hold values, that is all but ids."""
         return tuple(column for column in self.columns if column.kind is not Kind.ID)
+
+    @property
+    def modelled(self) -> tuple[Column, ...]:
+        """The columns as they are learned: those with values, but what follows from others, by the rules."""
+        return learned.modelled(self.rules, self.valued, self.target) if self.rules else self.valued
+
+    @property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
 
     @property
     def features(self) -> tuple[Column, ...]:
         """The modelled columns without the target."""
         return tuple(column for column in self.modelled if column.name != self.target)
+
+    def learned(self, chunk: Chunk) -> Chunk:
+        """Return encoded rows as a model learns them, each by itself: of an ordered column, its distance."""
+        return learned.learned(chunk, self.rules, self._by_name, self.target) if self.rules else chunk
+
+    def sources(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return which columns must be read to learn those of these names."""
+        return learned.sources(self.rules, self._by_name, self.target, names) if self.rules else tuple(names)
+
+    @property
+    def distances(self) -> Mapping[str, Distance]:
+        """Which columns are learned as distances from others."""
+        return learned.distances(self.rules, self._by_name, self.target) if self.rules else {}
+
+    @property
+    def kept_rules(self) -> list[tuple[str, str]]:
+        """What each rule says in words, and how a release keeps it.
+
+        Example:
+            >>> columns = {name: {"kind": "integer", "lower": 0, "upper": 9, "nullable": False} for name in "ab"}
+            >>> Schema.of(columns, rules=[{"order": "a <= b"}]).kept_rules
+            [('a <= b', 'by construction')]
+        """
+        return kept_rules(self.rules, self._by_name, self.target)
+
+    @property
+    def followed(self) -> Mapping[str, str]:
+        """By column that is worked out of others, the rule that says how."""
+        return {name: rule.text for name, rule in worked_out(self.rules).items()}
 
     @property
     def untouched(self) -> tuple[str, ...]:
@@ -284,15 +155,20 @@ class Schema:
             SchemaError: The file cannot be read as a schema.
         """
         try:
-            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+            return cls.from_toml(Path(path).read_text(encoding="utf-8"), Path(path).parent)
         except OSError as error:
             raise SchemaError(f"schema ({path}) cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise SchemaError(f"schema ({path}) is not UTF-8 text; is it a schema.toml?") from None
 
     @classmethod
-    def from_toml(cls, text: str) -> Schema:
-        """Read a schema from TOML text."""
+    def from_toml(cls, text: str, folder: Path | None = None) -> Schema:
+        """Read a schema from TOML text.
+
+        Args:
+            text: What a schema file says.
+            folder: Where files that its rules name are; None if there is none.
+        """
         try:
             data = tomllib.loads(text)
         except ValueError as error:
@@ -302,23 +178,33 @@ class Schema:
         columns = data.get("column")
         if not isinstance(columns, dict) or not columns:
             raise SchemaError("schema has no [column.NAME] sections; make a draft with `threea schema`")
-        known = ("target", "confirmed", "origin", "release", "column")
+        known = ("target", "confirmed", "origin", "release", "column", "rules")
         unknown = set(data) - set(known)
         if unknown:
             raise SchemaError(f"schema has unknown keys ({', '.join(sorted(unknown))}); known are {', '.join(known)}")
         origin, source = _origin_from(data)
-        schema = cls.of(columns, target=data.get("target"))
+        schema = cls.of(columns, data.get("target"), data.get("rules", []), folder)
         return replace(schema, confirmed=data.get("confirmed") is True, origin=origin, source=source)
 
     @classmethod
-    def of(cls, columns: Mapping[str, Any], target: str | None = None) -> Schema:
-        """Make a schema from plain data, a mapping of column names to what their TOML sections would say.
+    def of(
+        cls, columns: Mapping[str, Any], target: str | None = None, rules: Any = (), folder: Path | None = None
+    ) -> Schema:
+        """Make a schema from plain data.
+
+        Args:
+            columns: By name, what their TOML sections would say.
+            target: The column that models will learn to predict, if any.
+            rules: What the TOML sections of rules would say.
+            folder: Where files that rules name are; None if there is none.
 
         Example:
             >>> Schema.of({"age": {"kind": "integer", "lower": 0, "upper": 120}})["age"].upper
             120.0
         """
-        return cls(tuple(_column_from(name, fields) for name, fields in columns.items()), target=target)
+        described = {name: column_from(name, fields) for name, fields in columns.items()}
+        kept = rules_from(list(rules) if isinstance(rules, tuple) else rules, described, folder)
+        return cls(tuple(described.values()), target=target, rules=kept)
 
     def to_toml(self, notes: Mapping[str, str] | None = None, *, marks: bool = False, release: str = "") -> str:
         """Write the schema as TOML.
@@ -330,19 +216,21 @@ class Schema:
         """
         lines = [f"confirmed = {str(self.confirmed).lower()}"]
         if self.origin is not Origin.OWNER:
-            lines.append(f"origin = {_toml(self.origin)}")
+            lines.append(f"origin = {toml_text(self.origin)}")
         source = self.source if self.origin is Origin.RELEASED else release
         if source and self.origin is not Origin.OWNER:
-            lines.append(f"release = {_toml(source)}")
+            lines.append(f"release = {toml_text(source)}")
         if self.target is not None:
-            lines.append(f"target = {_toml(self.target)}")
+            lines.append(f"target = {toml_text(self.target)}")
         for column in self.columns:
             lines.append("")
             lines += [f"# {line}" for line in (notes or {}).get(column.name, "").splitlines()]
-            lines.append(f"[column.{_toml(column.name)}]")
-            lines += [f"{key} = {_toml(value)}" for key, value in _column_fields(column)]
+            lines.append(f"[column.{toml_text(column.name)}]")
+            lines += [f"{key} = {toml_text(value)}" for key, value in column_fields(column)]
             if marks and column.as_read:
-                lines.append(f"as_read = {_toml(column.as_read)}")
+                lines.append(f"as_read = {toml_text(column.as_read)}")
+        for rule in self.rules:
+            lines += ["", *rule_lines(rule, self._by_name)]
         return "\n".join(lines) + "\n"
 
 
@@ -356,100 +244,3 @@ def _origin_from(data: Mapping[str, Any]) -> tuple[Origin, str]:
     if not re.fullmatch(r"[0-9a-f]{0,64}", str(source)):
         raise SchemaError(f"schema's release ({source}) must be the synthetic_sha256 of a certificate; leave it out")
     return (Origin.OWNER, "") if origin == Origin.OWNER else (Origin.RELEASED, source)
-
-
-def _column_fields(column: Column) -> Iterable[tuple[str, Any]]:
-    """Yield what a column's TOML section says: only what differs from the defaults."""
-    yield "kind", str(column.kind)
-    if column.kind.numeric:
-        show = dates.to_text if column.kind.temporal else (lambda value, _: _plain(value, column.whole))
-        yield "lower", show(column.lower, column.kind)
-        yield "upper", show(column.upper, column.kind)
-        if column.special:
-            yield "special", [show(value, column.kind) for value in column.special]
-        if column.edges:
-            yield "edges", [show(value, column.kind) for value in column.edges]
-        if column.step:
-            yield "step", _plain(column.step, column.whole)
-        if column.log:
-            yield "log", True
-    if column.kind.listed and column.kind is not Kind.BOOLEAN:
-        yield "categories", list(column.categories)
-    if column.open_ended:
-        yield "open_ended", True
-    yield "nullable", column.nullable
-
-
-def _column_from(name: str, fields: Any) -> Column:
-    known = {
-        "kind",
-        "lower",
-        "upper",
-        "categories",
-        "open_ended",
-        "nullable",
-        "special",
-        "log",
-        "edges",
-        "step",
-        "as_read",
-    }
-    if not isinstance(fields, dict) or set(fields) - known:
-        wrong = ", ".join(sorted(set(fields) - known)) if isinstance(fields, dict) else str(fields)
-        raise SchemaError(f"column {name}: unknown keys ({wrong}); known are {', '.join(sorted(known))}")
-    kinds = [kind for kind in Kind if kind is not Kind.UNDECLARED]
-    if fields.get("kind", "") not in kinds:
-        raise SchemaError(f"column {name}: kind ({fields.get('kind')}) must be one of {', '.join(kinds)}")
-    kind = Kind(fields["kind"])
-    for key, wanted in (
-        ("categories", list),
-        ("special", list),
-        ("edges", list),
-        ("open_ended", bool),
-        ("nullable", bool),
-        ("log", bool),
-        ("as_read", str),
-    ):
-        if key in fields and not isinstance(fields[key], wanted):
-            raise SchemaError(f"column {name}: {key} ({fields[key]}) must be a {wanted.__name__}")
-
-    def number(value: Any) -> float:
-        if kind.temporal:
-            return dates.from_text(value, kind, name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise SchemaError(f"column {name}: {value!r} must be a number")
-        if isinstance(value, int) and abs(value) > sys.float_info.max:
-            raise SchemaError(f"column {name}: a number of {len(str(value))} digits is too large; make it smaller")
-        return float(value)
-
-    parsed = dict(fields, kind=kind)
-    for key in ("lower", "upper"):
-        if key in fields:
-            parsed[key] = number(fields[key])
-    for key in ("special", "edges"):
-        parsed[key] = tuple(number(value) for value in fields.get(key, ()))
-    if "step" in fields and not kind.temporal:
-        parsed["step"] = number(fields["step"])
-    parsed["categories"] = tuple(_category(name, value) for value in fields.get("categories", ()))
-    return Column(name=name, **parsed)
-
-
-def _category(name: str, value: Any) -> str:
-    if isinstance(value, list | dict):
-        raise SchemaError(f"column {name}: category ({value}) must be text, a number or a date")
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _plain(value: float | None, whole: bool) -> float | int | None:
-    return int(value) if whole and value is not None else value
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(float(value) if isinstance(value, float) else int(value))
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(char if char.isprintable() else f"\\U{ord(char):08X}" for char in escaped) + '"'

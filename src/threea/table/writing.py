@@ -130,7 +130,7 @@ def _examples(kind: pa.DataType) -> tuple[str, ...]:
 
 def _extremes(schema: Schema) -> Chunk:
     """Return rows that hold every end of every column: bounds, special values, categories, "other" and missing."""
-    ends = {column.name: _ends(column) for column in schema.modelled}
+    ends = {column.name: _ends(column) for column in schema.valued}
     rows = max([_ROWS, *(len(values) for values in ends.values())])
     # A table of ids alone still has rows.
     filled = {name: np.resize(values, rows) for name, values in ends.items()}

@@ -11,6 +11,7 @@ from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.framework import Recipe
 from threea.release import Release
+from threea.table import codec
 from threea.table.schema import Column, Kind
 from threea.testing.tables import PLAIN, Case
 
@@ -65,6 +66,9 @@ def check_fits(release: Release, case: Case) -> None:
         else:
             wrong = [value for value in known if not _allowed(value, column)]
             hold(not wrong, f"column {column.name} holds {wrong[:1]}, which the schema does not allow")
+    rows, columns = codec.encode(out, release.schema), {column.name: column for column in release.schema.valued}
+    for rule in release.schema.rules:
+        hold(not rule.broken(rows, columns).any(), f"a row breaks the rule {rule.text}")
 
 
 def _allowed(value: Any, column: Column) -> bool:

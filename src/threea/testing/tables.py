@@ -24,11 +24,12 @@ class Case:
     table: pa.Table
     columns: dict[str, dict[str, Any]]
     target: str | None = "label"
+    rules: tuple[dict[str, Any], ...] = ()
 
     @property
     def schema(self) -> Schema:
         """The description as a schema."""
-        return Schema.of(self.columns, target=self.target)
+        return Schema.of(self.columns, self.target, self.rules)
 
     def with_column(self, name: str, values: pa.Array, **public: Any) -> Case:
         """Return the same table with a column more, or with another in its place."""
@@ -127,6 +128,24 @@ NASTY = Case(
     target="ward",
 )
 
+RULES: tuple[dict[str, Any], ...] = (
+    {"order": "age <= last"},
+    {"depends": "colour -> shade", "table": {"red": "warm", "green": "cold", "blue": "cold"}},
+    {"sum": "total = age + last"},
+    {"combinations": ["smoker", "label"], "allowed": [[True, "yes"], [False, "yes"], [False, "no"]]},
+    {"missing": "length", "when": {"label": "yes"}},
+    {"range": "seen", "upper": "2020-01-20", "when": {"smoker": False}},
+)
+"""One of each kind. Some of the table's rows break some of them."""
+RULED = replace(
+    PLAIN.with_column(
+        "last", pa.array(cycled([70, 40, 95, 90]), pa.int16()), kind="integer", lower=0, upper=120, nullable=False
+    )
+    .with_column("shade", pa.array(cycled(["warm", "cold", None])), kind="categorical", categories=["warm", "cold"])
+    .with_column("total", pa.array(cycled([101, 80, None])), kind="integer", lower=0, upper=240),
+    rules=RULES,
+)
+
 _LABELS: dict[str, Any] = {"kind": "categorical", "categories": ["no", "yes", "never"]}
 CASES: dict[str, Case] = {
     "plain": PLAIN,
@@ -156,5 +175,6 @@ CASES: dict[str, Case] = {
     "one feature": PLAIN.only("colour", "label"),
     "one feature, no target": replace(PLAIN.only("person", "age"), target=None),
     "no feature": PLAIN.only("person", "label"),
+    "rules": RULED,
 }
 """By what is poor about them. All have rows; laws that need an empty table cut one from these."""

@@ -134,7 +134,7 @@ def exact_copies(scene: Scene) -> dict[str, Any]:
 
 def _signatures(scene: Scene, raw: Vector) -> list[bytes]:
     """Return each row as bytes that are equal for equal rows."""
-    real = [index for index, column in enumerate(scene.schema.modelled) if column.kind is Kind.REAL]
+    real = [index for index, column in enumerate(scene.schema.valued) if column.kind is Kind.REAL]
     # A number written to text and read back may differ past its seventh digit, and minus nought equals nought.
     rounded = raw + 0.0
     with np.errstate(over="ignore"):

@@ -26,7 +26,7 @@ def attribute_inference(scene: Scene) -> dict[str, Any]:
     secrets = _secrets(scene)
     pool = Pool.of(scene.synthetic)
     guessed = [guesses(pool, rows, secrets) for rows in (scene.train, scene.control)]
-    names = [column.name for column in scene.schema.modelled]
+    names = [column.name for column in scene.schema.valued]
     figures = []
     for number, secret in enumerate(secrets):
         right = [
@@ -47,7 +47,7 @@ def attribute_inference(scene: Scene) -> dict[str, Any]:
 
 def _secrets(scene: Scene) -> list[int]:
     """Return the target's place and those of the columns of highest entropy among the reference rows."""
-    names = [column.name for column in scene.schema.modelled]
+    names = [column.name for column in scene.schema.valued]
     first = [names.index(scene.schema.target)] if scene.schema.target else []
     entropy = entropies(scene.reference)
     others = [int(index) for index in np.argsort(-entropy, kind="stable") if index not in first and entropy[index] > 0]
@@ -81,7 +81,7 @@ def linkability(scene: Scene) -> dict[str, Any]:
     order = scene.rng("linkability").permutation(width)
     halves = [sorted(int(index) for index in half) for half in (order[: width // 2], order[width // 2 :])]
     pool = Pool.of(scene.synthetic)
-    names = [column.name for column in scene.schema.modelled]
+    names = [column.name for column in scene.schema.valued]
     linked = [linked_rows(pool, rows, halves) for rows in (scene.train, scene.control)]
     return report(
         "linkability",

@@ -33,7 +33,7 @@ FEW = 256
 
 def raw_values(tables: Sequence[pa.Table], schema: Schema) -> list[NDArray[np.float64]]:
     """Return the tables' modelled columns, in the schema's order, as numbers that share their codes."""
-    columns = schema.modelled
+    columns = schema.valued
     target = schema.target or columns[-1].name
     features = [index for index, column in enumerate(columns) if column.name != target]
     coded = []
@@ -47,7 +47,7 @@ def raw_values(tables: Sequence[pa.Table], schema: Schema) -> list[NDArray[np.fl
 
 def scaled(values: NDArray[np.float64], schema: Schema) -> Scaled:
     """Return the rows with each column scaled, so that distances are sums over columns of ``min(|a - b|, 1)``."""
-    columns = [_scaled_column(values[:, number], column) for number, column in enumerate(schema.modelled)]
+    columns = [_scaled_column(values[:, number], column) for number, column in enumerate(schema.valued)]
     return np.column_stack(columns).astype(np.float32)
 
 

@@ -78,7 +78,7 @@ def matches(columns: Columns, predicate: Predicate) -> int:
 def univariate(released: Columns, schema: Schema, rng: np.random.Generator) -> list[Predicate]:
     """Return conditions on one column that hold for one released row: a rare value, the extremes, the one missing."""
     predicates: list[Predicate] = []
-    for index, column in enumerate(schema.modelled):
+    for index, column in enumerate(schema.valued):
         values = released[index]
         known, counts = np.unique(values[~np.isnan(values)], return_counts=True)
         predicates += [((index, operator.eq, float(value)),) for value in known[counts == 1]]
@@ -114,7 +114,7 @@ def _drawn(
     """Draw predicates: a row's values in a few of its columns."""
     known = [values[~np.isnan(values)] for values in released]
     medians = [float(np.median(values)) if len(values) else 0.0 for values in known]
-    numeric = [column.kind.numeric for column in schema.modelled]
+    numeric = [column.kind.numeric for column in schema.valued]
     for row in rng.integers(released.shape[1], size=ATTEMPTS):
         chosen = sorted(int(index) for index in rng.permutation(len(numeric))[: rng.choice(together)])
         yield (

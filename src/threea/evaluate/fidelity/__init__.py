@@ -69,8 +69,8 @@ def fidelity(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
         "thinned": thinned,
         "marginals": [
             _mean_distance(cells, schema, size, limit, seed)
-            for size, limit in ((1, len(schema.modelled)), (2, marginals.PAIRS), (3, marginals.TRIPLES))
-            if size <= len(schema.modelled)
+            for size, limit in ((1, len(schema.valued)), (2, marginals.PAIRS), (3, marginals.TRIPLES))
+            if size <= len(schema.valued)
         ],
         "correlation": _correlations(cells, schema, seed),
         "detector": detector(evidence, seed),
@@ -94,7 +94,7 @@ def _drawn(table: pa.Table, rows: int, seed: int) -> pa.Table:
 
 def _columns(cells: dict[str, Sorted], schema: Schema) -> list[dict[str, Any]]:
     entries = []
-    for index, column in enumerate(schema.modelled):
+    for index, column in enumerate(schema.valued):
         distances = {
             name: jackknife.summary(marginals.total_variation(cells["train"], cells[name], (index,)))
             for name in ("synthetic", "matched", "floor")
@@ -122,8 +122,8 @@ def _width(*parts: Floats) -> float:
 
 def _mean_distance(cells: dict[str, Sorted], schema: Schema, size: int, limit: int, seed: int) -> dict[str, Any]:
     """Return the mean total variation over the marginals of so many columns."""
-    chosen = marginals.subsets(len(schema.modelled), size, limit, seed)
-    every = math.comb(len(schema.modelled), size)
+    chosen = marginals.subsets(len(schema.valued), size, limit, seed)
+    every = math.comb(len(schema.valued), size)
     means = {
         name: np.mean([marginals.total_variation(cells["train"], cells[name], columns) for columns in chosen], axis=0)
         for name in ("synthetic", "matched", "floor")
@@ -145,7 +145,7 @@ def _correlations(cells: dict[str, Sorted], schema: Schema, seed: int) -> dict[s
         ``mean_difference`` (mean absolute difference to the training rows' matrix, over pairs) and ``matrices`` (for
         train and synthetic; None where a column is constant); or None with fewer than two such columns.
     """
-    modelled = schema.modelled
+    modelled = schema.valued
     kinds = {
         "spearman": [index for index, column in enumerate(modelled) if column.kind.numeric],
         "cramers_v": [index for index, column in enumerate(modelled) if column.kind.listed],

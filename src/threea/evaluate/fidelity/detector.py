@@ -26,7 +26,7 @@ def detector(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     rows = min(ROWS, *(table.num_rows for table in tables))
     rng = np.random.default_rng([seed, 2])
     chosen = [table.take(np.sort(rng.choice(table.num_rows, rows, replace=False))) for table in tables]
-    columns = evidence.schema.modelled
+    columns = evidence.schema.valued
     values = np.concatenate(numbers(chosen, columns))
     target = np.repeat([0.0, 1.0], rows)
     table = Matrix(tuple(c.name for c in columns), values, listed_places(columns), target, ("real", "synthetic"))

@@ -42,7 +42,7 @@ class Sorted:
     @classmethod
     def of(cls, table: pa.Table, schema: Schema, seed: int) -> Sorted:
         """Sort a table's rows into the schema's cells."""
-        return cls.into([column.cells(BINS) for column in schema.modelled], codec.encode(table, schema), seed)
+        return cls.into([column.cells(BINS) for column in schema.valued], codec.encode(table, schema), seed)
 
     @classmethod
     def into(cls, cells: Sequence[Cells], chunk: Chunk, seed: int) -> Sorted:

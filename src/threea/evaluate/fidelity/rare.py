@@ -38,7 +38,7 @@ def rare_categories(tables: Mapping[str, pa.Table], schema: Schema, seed: int) -
         appear in it at all) and ``mass`` (their share of its rows, divided by that in the training rows), or None if no
         category is rare.
     """
-    listed = [column for column in schema.modelled if column.kind.listed]
+    listed = [column for column in schema.valued if column.kind.listed]
     coded = dict(zip(tables, numbers(list(tables.values()), listed), strict=True))
     sizes = [
         int(max(np.nan_to_num(values[:, index], nan=-1.0).max() for values in coded.values())) + 1

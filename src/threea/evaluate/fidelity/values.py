@@ -39,7 +39,7 @@ _SURE = 0.999
 def as_they_are(table: pa.Table, schema: Schema) -> Chunk:
     """Encode a table without cutting numbers to the schema's bounds: what lies beyond them is to be seen."""
     columns = tuple(
-        Column(name=c.name, kind=c.kind, lower=-1e300, upper=1e300) if c.kind.numeric else c for c in schema.modelled
+        Column(name=c.name, kind=c.kind, lower=-1e300, upper=1e300) if c.kind.numeric else c for c in schema.valued
     )
     return {column.name: codec.encode_column(table[column.name], column) for column in columns}
 
@@ -48,7 +48,7 @@ def cells_of(real: Chunk, synthetic: Chunk, schema: Schema) -> list[Cells]:
     """Return cells to compare two tables in: of numbers, common single values, and ranges of equally many real rows."""
     return [
         _bins(column.name, real[column.name], synthetic[column.name]) if column.kind.numeric else column.cells(BINS)
-        for column in schema.modelled
+        for column in schema.valued
     ]
 
 
