@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check bench format clean
+.PHONY: setup demo test check docs bench format clean
 
 setup: .venv/.current
 
@@ -18,6 +18,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 	$(INSTALL) '.[dev]'
 	@touch $@
 
+.venv/.docs: .venv/.core
+	$(INSTALL) '.[docs]'
+	@touch $@
+
 # The demo needs no more than any user's install.
 demo: .venv/.core
 	rm -rf demo-release
@@ -26,12 +30,16 @@ demo: .venv/.core
 test: setup
 	$(BIN)/python -m pytest
 
-check: setup
+check: setup docs
 	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/check.py
+
+# The site, in site/; a link that leads nowhere or a page that nobody finds is an error. The variable silences an advertisement.
+docs: .venv/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 bench: setup
 	$(BIN)/python -m benchmarks
@@ -41,4 +49,4 @@ format: setup
 	$(BIN)/ruff format src tests benchmarks docs
 
 clean:
-	rm -rf .venv demo-release .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv demo-release site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -35,8 +35,10 @@ NAMES = (
     "fuzz",
     "kills",
     "replay",
+    "engine_faults",
     "engines",
     "rules",
+    "install",
 )
 
 if __name__ == "__main__":

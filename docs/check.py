@@ -17,6 +17,7 @@ import tempfile
 import typing
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,8 +26,9 @@ _LINK = re.compile(r"!?\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 _SOURCE = re.compile(r"<(?:img|a)\b[^>]*\b(?:src|href)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+\s+(.+?)\s*$", re.MULTILINE)
 _TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
-_FIGURE = re.compile(r"<!-- ([\w-]+): ([^>]+?) -->\s*([\d.,]+\d)")
+_FIGURE = re.compile(r"<!-- ([\w-]+): ([^>]+?) -->\s*([+−]?\d(?:[\d.,]*\d)?(?: of \d+)?)")
 _INCLUDE = re.compile(r"<!-- include (?P<file>\S+)(?P<part> until (?P<end>[^>\n]+?))? -->.*?<!-- end -->", re.DOTALL)
+_MEND = "run python docs/check.py --mend"
 _HELP = re.compile(r"^\$ (threea(?: [\w-]+)* --help)$", re.MULTILINE)
 
 
@@ -98,17 +100,21 @@ def _python(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[s
     )
 
 
-def stale_help(root: Path) -> list[str]:
-    """Compare the console blocks that show `threea ... --help` with what the command says."""
+def stale_help(root: Path, *, mend: bool = False) -> list[str]:
+    """Compare the console blocks that show `threea ... --help` with what the command says; or mend them."""
     problems = []
     for path in pages(root):
+        text = path.read_text(encoding="utf-8")
         for block in blocks(path):
             found = _HELP.match(block.body) if block.info == "console" else None
             if found:
                 call = f"import sys; sys.argv = {found[1].split()!r}; from threea.cli import main; main()"
-                said = _python(["-c", call], root).stdout
-                if _plain(said) != _plain(block.body[found.end() :]):
-                    problems.append(f"{path.relative_to(root)}:{block.line}: is not what `{found[1]}` says")
+                said = _plain(_python(["-c", call], root).stdout)
+                if said != _plain(block.body[found.end() :]):
+                    problems.append(f"{path.relative_to(root)}:{block.line}: is not what `{found[1]}` says; {_MEND}")
+                    text = text.replace(block.body, "\n".join([found[0], *said, ""]))
+        if mend:
+            path.write_text(text, encoding="utf-8")
     return problems
 
 
@@ -168,20 +174,52 @@ def _is_defined(path: Path, name: str) -> bool:
     )
 
 
-def wrong_figures(root: Path) -> list[str]:
-    """Find figures that are not what a benchmark measured: `<!-- adult: independent.mean_auc -->0.907`."""
+def wrong_figures(root: Path, *, mend: bool = False) -> list[str]:
+    """Find figures that are not what a benchmark measured, or mend them: `<!-- adult: independent.mean_auc -->0.907`.
+
+    Of a list, a part of the path is a position, or says which entry is meant: `lines.dataset is adult and bins is 32`.
+    """
     problems = []
     for path in pages(root):
-        for name, keys, shown in _FIGURE.findall(path.read_text(encoding="utf-8")):
-            found = json.loads((root / "benchmarks" / "results" / f"{name}.json").read_text())
-            # Tables of `threea benchmark` have their results at the top.
-            found = found.get("results", found)
-            for key in keys.split("."):
-                found = found[int(key) if isinstance(found, list) else key]
-            decimals = len(shown.partition(".")[2])
-            if f"{found:.{decimals}f}" != shown:
-                problems.append(f"{path.relative_to(root)}: {shown} should be {found:.{decimals}f} ({name}: {keys})")
+
+        def right(found: re.Match[str], path: Path = path) -> str:
+            measured = _shown(_measured(root, found[1], found[2]), like=found[3])
+            if measured != found[3]:
+                problems.append(f"{path.relative_to(root)}: {found[3]} should be {measured} ({found[1]}: {found[2]})")
+            return found[0].removesuffix(found[3]) + measured
+
+        text = path.read_text(encoding="utf-8")
+        for line, words in enumerate(text.splitlines(), start=1):
+            if _FIGURE.match(words.lstrip()):
+                problems.append(
+                    f"{path.relative_to(root)}:{line}: begins with a comment, which ends the paragraph above"
+                )
+        renewed = _FIGURE.sub(right, text)
+        if mend and renewed != text:
+            path.write_text(renewed, encoding="utf-8")
     return problems
+
+
+def _shown(value: Any, like: str) -> str:
+    """Write a measured value as one is written: with as many decimals, with its sign if that has one."""
+    if isinstance(value, str):
+        return value
+    decimals = len(like.partition(".")[2])
+    sign = "+" if like[0] in "+−" else "-"
+    return f"{value:{sign}.{decimals}f}".replace("-", "−")
+
+
+def _measured(root: Path, name: str, keys: str) -> Any:
+    found = json.loads((root / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    # Tables of `threea benchmark` have their results at the top.
+    found = found.get("results", found)
+    for key in keys.split("."):
+        if isinstance(found, list) and not key.isdigit():
+            wanted = [condition.split(" is ") for condition in key.split(" and ")]
+            (found,) = [entry for entry in found if all(str(entry[field]) == value for field, value in wanted)]
+        else:
+            found = found[int(key) if isinstance(found, list) else key]
+    return found
 
 
 def stale_includes(root: Path, *, mend: bool = False) -> list[str]:
@@ -200,7 +238,7 @@ def stale_includes(root: Path, *, mend: bool = False) -> list[str]:
         if renewed != text and mend:
             path.write_text(renewed, encoding="utf-8")
         elif renewed != text:
-            problems.append(f"{path.relative_to(root)}: not what it includes; run python docs/check.py --mend")
+            problems.append(f"{path.relative_to(root)}: not what it includes; {_MEND}")
     return problems
 
 
@@ -223,7 +261,18 @@ def unproven(root: Path) -> list[str]:
 
 
 def _to_prove() -> set[str]:
-    from threea.anonymize import cluster_sums, door, events, gradient, lookup_sums, query, sampled, selection, vectors
+    from threea.anonymize import (
+        clipping,
+        cluster_sums,
+        door,
+        events,
+        gradient,
+        lookup_sums,
+        query,
+        sampled,
+        selection,
+        vectors,
+    )
 
     queries = {
         name
@@ -235,6 +284,7 @@ def _to_prove() -> set[str]:
         and (not inspect.isabstract(kind) or kind is lookup_sums.LookupSum)
         and kind not in (query.Query, query.Answer)
     }
+    queries |= {kind.__name__ for kind in clipping.QUERIES}
     kinds = {kind.__name__ for kind in typing.get_args(events.Event)}
     doors = {
         name
@@ -246,9 +296,10 @@ def _to_prove() -> set[str]:
 
 
 def main() -> int:
-    """Check everything; return the exit code. With `--mend`, first renew what is included from results."""
+    """Check everything; return the exit code. With `--mend`, first renew what comes from results and from the code."""
     if "--mend" in sys.argv[1:]:
-        stale_includes(ROOT, mend=True)
+        for check in (stale_includes, wrong_figures, stale_help):
+            check(ROOT, mend=True)
     problems = [
         problem
         for check in (

@@ -17,8 +17,9 @@ MODULES = sorted(
 )
 
 
-def _load():
-    spec = importlib.util.spec_from_file_location("documentation_check", ROOT / "docs" / "check.py")
+def load(name):
+    """Return a module of the documentation's folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"documentation_{name}", ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     # Dataclasses look their module up by name.
     sys.modules[spec.name] = module
@@ -26,7 +27,7 @@ def _load():
     return module
 
 
-check = _load()
+check = load("check")
 
 
 @pytest.fixture
@@ -46,6 +47,13 @@ def house(tmp_path):
 @pytest.mark.parametrize("name", ["broken_links", "untested_proofs", "unproven", "house"])
 def test_the_documentation_has_no_problem(name):
     assert getattr(check, name)(ROOT) == []
+
+
+def test_every_block_is_of_a_kind_that_is_run_or_read():
+    # Python by docs/check.py, commands and TOML by tests; text is drawings, and the plan of the house is compared.
+    kinds = {"python", "console", "toml", "text", "house"}
+    blocks = [block for page in check.pages(ROOT) for block in check.blocks(page)]
+    assert [(block.path.name, block.line) for block in blocks if block.info not in kinds] == []
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -104,11 +112,13 @@ def test_a_block_marked_no_run_is_skipped(house):
 
 def test_help_that_the_command_does_not_say_is_found(house):
     root = house(README="```console\n$ threea --help\nsomething else\n```\n")
-    assert check.stale_help(root) == ["README.md:2: is not what `threea --help` says"]
+    stale = ["README.md:2: is not what `threea --help` says; run python docs/check.py --mend"]
+    assert check.stale_help(root, mend=True) == stale
+    assert check.stale_help(root) == []
 
 
 def test_a_figure_that_was_not_measured_is_found(house):
-    root = house(README="<!-- a-b: rows.1.mean -->0.91 <!-- a-b: rows.1.mean -->0.92 <!-- c: auc -->0.500\n")
+    root = house(README="It is <!-- a-b: rows.1.mean -->0.91 <!-- a-b: rows.1.mean -->0.92 <!-- c: auc -->0.500\n")
     results = root / "benchmarks" / "results"
     results.mkdir(parents=True)
     (results / "a-b.json").write_text('{"rows": [{}, {"mean": 0.9149}]}', encoding="utf-8")
@@ -117,6 +127,34 @@ def test_a_figure_that_was_not_measured_is_found(house):
         "README.md: 0.92 should be 0.91 (a-b: rows.1.mean)",
         "README.md: 0.500 should be 0.250 (c: auc)",
     ]
+
+
+def test_figures_may_have_signs_be_counts_and_not_begin_a_line(house):
+    root = house(
+        README="It is <!-- a: loss -->−0.10 <!-- a: gain -->+0.2 <!-- a: told -->4 of 5,\n  <!-- a: gain -->0.2.\n"
+    )
+    results = root / "benchmarks" / "results"
+    results.mkdir(parents=True)
+    (results / "a.json").write_text('{"loss": -0.104, "gain": 0.2, "told": "3 of 5"}', encoding="utf-8")
+    assert check.wrong_figures(root) == [
+        "README.md:2: begins with a comment, which ends the paragraph above",
+        "README.md: 4 of 5 should be 3 of 5 (a: told)",
+    ]
+
+
+def test_a_figure_is_found_by_the_names_of_its_entry_and_mended(house):
+    path = "lines.dataset is adult and method is mst.mean"
+    root = house(README=f"It is <!-- a: {path} -->0.50, <!-- a: lines.0.mean -->1\n")
+    results = root / "benchmarks" / "results"
+    results.mkdir(parents=True)
+    lines = '[{"dataset": "adult", "method": "aim", "mean": 2}, {"dataset": "adult", "method": "mst", "mean": 0.26}]'
+    (results / "a.json").write_text(f'{{"lines": {lines}}}', encoding="utf-8")
+    wrong = [f"README.md: 0.50 should be 0.26 (a: {path})", "README.md: 1 should be 2 (a: lines.0.mean)"]
+    assert check.wrong_figures(root, mend=True) == wrong
+    assert (root / "README.md").read_text(
+        encoding="utf-8"
+    ) == f"It is <!-- a: {path} -->0.26, <!-- a: lines.0.mean -->2\n"
+    assert check.wrong_figures(root) == []
 
 
 def test_an_included_part_ends_where_it_says(house):

@@ -41,7 +41,7 @@ BINS = 32
 """Bins of a numeric column whose edges the schema leaves open, for every peer."""
 DISTANCES = ("tv1", "tv2", "tv3")
 """Mean total variation distance of columns, pairs and triples to the training rows."""
-LONGEST = 1200.0
+LONGEST = 3600.0
 """Seconds after which a run is given up."""
 
 

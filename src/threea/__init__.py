@@ -7,9 +7,13 @@ Everything else is post-processing.
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# What happens is logged for whoever listens, and says nothing of any row; nothing is shown to those who do not.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
     from threea import hospital, recipes
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from threea.session import prepare, synthesize
     from threea.table.dialect import Dialect
     from threea.table.schema import Column, Kind, Schema
+    from threea.viewing import show
 
 __all__ = [
     "Adjacency",
@@ -40,6 +45,7 @@ __all__ = [
     "prepare",
     "prepare_tables",
     "recipes",
+    "show",
     "synthesize",
     "synthesize_tables",
 ]
@@ -62,6 +68,7 @@ _HOMES = {
     "prepare": "threea.session",
     "prepare_tables": "threea.linked",
     "recipes": "threea.recipes",
+    "show": "threea.viewing",
     "synthesize": "threea.session",
     "synthesize_tables": "threea.linked",
 }

@@ -17,6 +17,7 @@ from typing import Any
 
 from threea.anonymize.plan import Plan
 from threea.errors import SettingError
+from threea.table.dialect import EXCEL
 from threea.table.schema import Column, Origin, Schema
 
 Training = Callable[[int], float]
@@ -198,7 +199,8 @@ def reading_of(
         ledger: Whether a ledger knows the rows again.
         workers: Who read side by side.
     """
-    if not isinstance(data, str | PathLike):
+    # A sheet is read once, into memory.
+    if not isinstance(data, str | PathLike) or Path(data).suffix.lower() in EXCEL:
         return None
     # Opening reads whole rows: to the end once, for a fingerprint once, and for hashes of units and of rows.
     opening = 1 + ledger + 2 * (unit is not None)

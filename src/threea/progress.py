@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+_log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Told which stage it is, how much is done, and of how much."""
@@ -30,5 +33,6 @@ def tell(stage: str, done: int, of: int) -> None:
         ...     tell("training, loss 0.5", 3, 10)
         training, loss 0.5: 3 of 10
     """
+    _log.debug("%s: %d of %d", stage, done, of)
     if progress := _listening.get():
         progress(stage, done, of)

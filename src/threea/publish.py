@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
@@ -34,10 +35,12 @@ __all__ = [
     "check_format",
     "check_room",
     "claim",
+    "report_of",
     "write",
     "write_sample",
 ]
 
+_log = logging.getLogger(__name__)
 BYTES_PER_VALUE = {"parquet": 1, "csv": 4}
 """What a value takes at least, but for columns that are nearly constant: less room than this is plainly too little."""
 _OTHER_FILES = 1 << 20
@@ -161,7 +164,9 @@ def written(
                 fill()
                 if check:
                     check()
-                return place.publish()
+                files = place.publish()
+                _log.info("release written: %d files, %s", len(files), place.form)
+                return files
         except OSError as error:
             what = "is written, but may not outlast a power loss" if place.published else "cannot be written"
             remedy = "make room or choose another place; from Python, release.save writes the same release for free"
@@ -193,6 +198,13 @@ def _fill(release: Release, place: Place, progress: Progress | None, elsewhere: 
         if content:
             with place.file(name) as file:
                 file.write(content)
+
+
+def report_of(release: Release) -> str:
+    """Return the page of a release that is not written anywhere."""
+    from threea.report import render
+
+    return render(release, release.certificate(), _first(release))
 
 
 def _first(release: Release) -> pa.Table:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 ROUNDS = 8
 """How often a row that breaks a rule is drawn again before it is mended. Chosen."""
 GROUPS = 64
-"""Rows that agree in what decides about rules are drawn together; beyond so many kinds of them, the rarest are mended
-at once. Chosen: a conditional draw takes some milliseconds."""
+"""Rows that agree in what decides about rules are drawn together; in a round, the so many most frequent kinds of them.
+Chosen: a conditional draw takes some milliseconds."""
 POOLS, POOL_ROWS, MOST_POOL_ROWS = 8, 1 << 11, 1 << 16
 """To fit a condition on a column that is worked out, at most so many pools are drawn, each four times as large as the
 one before; the first of so many rows, or twice as many as wanted, and none larger than the last. Chosen."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ from threea.recipes import DEFAULT, RECIPES
 from threea.release import Release
 from threea.table.dialect import Dialect
 from threea.table.schema import Origin, Schema
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +147,7 @@ def prepare(
     """Decide and price everything about a release. Nothing is spent.
 
     Args:
-        data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
+        data: A path to CSV, Parquet (a file or a folder) or Excel, or a pandas, polars or Arrow table.
         epsilon: Bound on the privacy loss.
         delta: Probability with which the bound may fail; well under one in the number of rows.
         target: The column that models will learn to predict.
@@ -220,6 +223,7 @@ def prepare(
             cost.refuse_unreasonable(recipe_run.name)
     plan = priced_together(tried, table, score) if tried else chosen.plan(table, score)
     crew = workers or os.cpu_count() or 1
+    _log.info("prepared: recipe %s, %d questions, epsilon %g, delta %g", chosen.name, len(plan.lines), epsilon, delta)
     return Prepared(
         recipe=chosen,
         reason=f"picked by {asked.name}: {reason}" if reason else "",
@@ -300,7 +304,7 @@ def synthesize(data: Any, *, epsilon: float, progress: Progress | None = None, *
         (epsilon, delta), written to the ledger before the first answer.
 
     Args:
-        data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
+        data: A path to CSV, Parquet (a file or a folder) or Excel, or a pandas, polars or Arrow table.
         epsilon: Bound on the privacy loss.
         progress: Told which stage begins, how much is done, and of how much.
         options: As of `prepare`.

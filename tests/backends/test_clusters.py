@@ -5,6 +5,7 @@ import os
 import pickle
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import threea
-from threea import hospital
+from threea import hospital, threads
 from threea.anonymize.events import Gaussian
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import _Labels, open_table
@@ -26,10 +27,12 @@ from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features
 from threea.backends import base, open_engine
 from threea.backends.cluster import ClusterBackend, Workers
+from threea.backends.files import ParquetBackend
 from threea.backends.parts import parts_of
 from threea.backends.tasks import OTHER_ROWS, OTHER_VERSION, Kept, Outcome, Task, Total, UnitPairs, ranked_from
 from threea.budget import Budget
 from threea.errors import InputError, MissingExtra, RowFunctionError, SettingError
+from threea.passes import telling
 from threea.recipes import RECIPES
 from threea.testing import SilentNoise
 
@@ -103,12 +106,55 @@ def test_a_part_without_an_answer_ends_the_pass(folder: Path) -> None:
         on(Here(folder, lambda answers: answers[1:])).sum(LABELS, ["died"])
 
 
+def test_who_listens_is_told_how_far_a_pass_is(folder: Path) -> None:
+    told: list[tuple[int, int | None]] = []
+    with telling(lambda done, of: told.append((done, of))):
+        on(Here(folder)).sum(LABELS, ["died"])
+        open_engine(folder)[0].sum(LABELS, ["died"])
+    assert told == [*((part, 4) for part in (1, 2, 3, 4)), *((batch, None) for batch in (1, 2, 3, 4))]
+    on(Here(folder)).sum(LABELS, ["died"])
+    assert len(told) == 8, "nobody listens any more"
+
+
+def test_a_function_of_rows_gives_the_same_on_any_number_of_threads(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk that is held up is overtaken by others; what they add up to is the same, to the bit."""
+    seen: set[int] = set()
+
+    def held_up(chunk: dict[str, Any]) -> Any:
+        seen.add(threading.get_ident())
+        time.sleep(0.02 if chunk["age"].sum() % 2 else 0.0)
+        return np.sin(chunk["age"] + 0.1)
+
+    asked = Features(function=held_up, columns=("age",), shape=(), l2=1.0)
+    plan = Plan.calibrate(Budget(1.0), [Step(name="all", weight=1.0)])
+    found = {}
+    for processors in (1, 2, 5):
+        monkeypatch.setattr(threads, "processors", lambda processors=processors: processors)
+        table = open_table(folder, schema=hospital.schema(), budget=Budget(1.0), noise=SilentNoise())
+        seen.clear()
+        found[processors] = table.measure(asked, plan["all"]).value.tobytes()
+        assert (threading.get_ident() in seen) == (processors == 1)
+    assert len(set(found.values())) == 1
+
+
 def test_more_rows_than_sums_can_hold_are_refused_before_they_are_added(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base, "MAX_ROWS", 399)
     with pytest.raises(InputError, match=r"^the table has more rows than the 399 whose sums stay exact; split it$"):
         on(Here(folder)).sum(LABELS, ["died"])
+
+
+@pytest.mark.parametrize("engine", ["files", "dask", "spark"])
+def test_files_of_more_rows_are_refused_by_their_footers(
+    engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "MAX_ROWS", 399)
+    monkeypatch.setattr(ParquetBackend, "batches", lambda self, columns: pytest.fail("a row was read"))
+    with pytest.raises(InputError, match=r"^the table has more rows than the 399 whose sums stay exact; split it$"):
+        open_engine(folder, engine=engine)
 
 
 def test_a_worker_with_another_version_is_refused_part_by_part(folder: Path) -> None:

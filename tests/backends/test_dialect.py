@@ -211,7 +211,7 @@ def test_options_as_typed() -> None:
 
 def test_a_dialect_is_for_csv_alone(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "rows.parquet")
-    with pytest.raises(SettingError, match=r"^separator, decimal: these describe CSV files, and the data is no CSV"):
+    with pytest.raises(SettingError, match=r"^separator, decimal: these describe CSV or Excel files, and"):
         open_backend(tmp_path / "rows.parquet", dialect=Dialect(separator=";", decimal=","))
     assert open_backend(tmp_path / "rows.parquet", dialect=Dialect())[0].layout.names == ["a", "b"]
 

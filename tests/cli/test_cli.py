@@ -182,7 +182,7 @@ BAD_FILES = {
     "wrong encoding": ("latin.csv", "a,y\nJosé,1\n".encode("latin-1"), "UTF-8"),
     "binary garbage": ("garbage.csv", bytes(range(256)) * 64, "garbage.csv"),
     "parquet garbage": ("garbage.parquet", bytes(range(256)) * 64, "Parquet"),
-    "unknown ending": ("table.xlsx", "PK", ".csv"),
+    "unknown ending": ("table.ods", "PK", ".csv"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -144,6 +145,9 @@ def test_a_dry_run_prints_the_receipt_and_leaves_no_trace(threea, stays, describ
     code, out, err = threea(*arguments, "--ledger", "ledger.db", "--cap", 2, "--new-ledger")
     assert (code, err) == (0, "")
     assert "share of budget" in out
+    assert re.search(
+        r"It makes at most \d+ passes over the rows: [\d.]+ MB read, (about \d+|a few) \w+ on \d+ worker", out
+    )
     assert "nothing was spent, nothing written" in out
     assert sorted(tmp_path.iterdir()) == before
 

@@ -2,6 +2,7 @@
 
 import json
 import stat
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
+import threea
 from threea.cli import app
 from threea.errors import SettingError
 from threea.evaluate.split import split
@@ -89,7 +91,7 @@ def test_the_commands_say_where_the_files_are_and_what_is_installed(data):
     assert set(found["extras"]["evaluate"]) == {"scikit-learn", "lightgbm"}
 
 
-def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
+def test_a_missing_package_is_named_with_its_remedy(monkeypatch, tmp_path):
     import importlib.metadata
 
     from threea.cli import doctor
@@ -104,7 +106,9 @@ def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
     monkeypatch.setattr(doctor.importlib.metadata, "version", version)
     told = CliRunner().invoke(app, ["doctor"]).stdout
     assert "lightgbm (missing)" in told
-    assert "pip install 'threea[evaluate]'" in told
+    assert f"pip install -e '{Path(__file__).parents[2]}[evaluate]'" in told.replace("\n", "")
+    monkeypatch.setattr(threea, "__file__", str(tmp_path / "site" / "threea" / "__init__.py"))
+    assert "pip install 'threea[evaluate]'" in CliRunner().invoke(app, ["doctor"]).stdout
 
 
 def test_noise_that_cannot_be_drawn_is_told(monkeypatch):

@@ -330,6 +330,16 @@ def test_whole_numbers_that_nearly_all_differ_are_ids() -> None:
     assert propose_schema(pa.table({"x": range(200), "y": [0.5] * 200}), target="x")[0]["x"].kind is Kind.INTEGER
 
 
+def test_numbers_of_persons_with_several_rows_are_ids_by_their_name_and_codes_are_not() -> None:
+    persons = np.random.default_rng(0).integers(10**6, 10**7, 200)[np.arange(500) % 200]
+    for name in ("patient_id", "patient_nbr", "MRN"):
+        assert numbered(persons, name) is Kind.ID
+    assert numbered(persons, "weight") is Kind.INTEGER
+    assert numbered(np.arange(500) % 8, "admission_type_id") is Kind.INTEGER
+    _, notes = propose_schema(pa.table({"patient_id": persons, "y": [0.5] * 500}))
+    assert "--unit" in notes["patient_id"]
+
+
 @pytest.mark.parametrize("values", [[1, 1, 2] * 40, [0.5, 0.5, 1.5], ["a", "b", "b"], [True, False, True]])
 def test_the_unit_is_an_id_whatever_it_holds(values: list[Any]) -> None:
     table = pa.table({"who": values, "x": [1.5] * len(values), "y": [True, False, True] * (len(values) // 3)})

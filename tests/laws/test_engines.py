@@ -70,14 +70,26 @@ def test_a_dask_dataframe_is_as_its_pandas_frame(dask: Any) -> None:
         assert law(several, cluster=dask["cluster"]) == law(text)
 
 
+# Compiling code takes Java longer than running it does on so few rows.
+LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+LIGHT_SPARK = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
-def test_spark_is_as_memory(tmp_path: Any) -> None:
+def test_spark_is_as_memory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One test, so that one session is started."""
     pytest.importorskip("pyspark", reason="needs the extra spark")
     from threea.backends.spark_engine import session
 
-    spark = session(None, 2)
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", LIGHT_JAVA)
+    spark = session(None, 1)
+    for name, value in LIGHT_SPARK.items():
+        spark.conf.set(name, value)
     cluster = {"engine": "spark", "cluster": spark}
     try:
         for parts, laws in ((1, (sums,)), (4, SIMPLE)):

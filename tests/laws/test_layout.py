@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import workbook
 
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
@@ -60,6 +61,11 @@ def csv(name: str, odd: bool, folder: Path) -> Any:
     return path
 
 
+def excel(name: str, odd: bool, folder: Path) -> Any:
+    cells = zip(rows(name, odd), labels(), strict=True)
+    return workbook.write(folder / f"{odd}.xlsx", [["x", "y"], *map(list, cells)])
+
+
 def dictionary(name: str, odd: bool, folder: Path) -> Any:
     return pa.table({"x": narrow(rows(name, odd)), "y": labels()})
 
@@ -91,6 +97,7 @@ def narrow(words: list[str]) -> pa.DictionaryArray:
 
 
 CASES = [(make, name) for make in (objects, csv) for name in ODD]
+CASES += [(excel, name) for name in ("a float among ints", "a datetime among dates", "text among numbers")]
 CASES += [(make, "another word") for make in (dictionary, parquet, category, enum, categorical)]
 
 

@@ -404,6 +404,10 @@ def test_the_command_line(command: Any) -> None:
     code, out, err = command("--out", "other", "--ledger", "l.db", "--dry-run", "--set", "degree=1")
     assert (code, err) == (0, "")
     assert not Path("other").exists()
+    code, out, err = command("--out", "other", "--dry-run", "--json")
+    told = json.loads(out)
+    assert (code, err, told["dry_run"]) == (0, "", True)
+    assert "epsilon 1, delta 1e-06, add-remove" in told["receipt"][0]
     code, out, err = command("--out", "other", "--ledger", "l.db", "--cap", 1)
     assert code == 3
     assert not Path("other").exists()

@@ -1,5 +1,6 @@
 """From a table to a release through the pages: what the owner is asked, what is refused; all else is `session`'s."""
 
+import datetime
 import html
 import json
 import re
@@ -7,9 +8,13 @@ import sqlite3
 import sys
 import time
 from contextlib import closing
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+import workbook
+from typer.testing import CliRunner
 from visiting import fields, problem
 
 from threea import cli, load_release, studio
@@ -23,7 +28,7 @@ from threea.studio import pictures, work
 from threea.studio.choices import prepare_options
 from threea.studio.jobs import Job
 from threea.studio.schema_form import ColumnForm
-from threea.table.schema import Column, Kind, Schema
+from threea.table.schema import Column, Kind, Origin, Schema
 
 
 def budget_form(visitor, table, **changed):
@@ -32,7 +37,8 @@ def budget_form(visitor, table, **changed):
 
 
 def receipt_of(answer):
-    return html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", answer.text, re.DOTALL)[1])
+    text = re.search(r"<pre[^>]*>(.*?)</pre>", answer.text, re.DOTALL)[1]
+    return html.unescape(re.sub("<[^>]*>", "", text))
 
 
 def finished(visitor):
@@ -133,12 +139,14 @@ def test_a_column_that_cannot_be_so_is_told_beside_it(visitor):
         Column(name="b", kind=Kind.ORDINAL, categories=("low", "high"), open_ended=True),
         Column(name="c", kind=Kind.REAL, lower=0.1, upper=1e300, special=(0.0, -999.5), log=True),
         Column(name="d", kind=Kind.INTEGER, lower=-5, upper=2**60, edges=(0.0, 10.0, 20.0), nullable=False),
+        Column(name="cents", kind=Kind.REAL, lower=0.0, upper=99.5, step=0.01, edges=(0.0, 50.005, 99.5)),
+        Column(name="wages", kind=Kind.INTEGER, lower=0, upper=90_000, step=10_000),
         Column(name="e", kind=Kind.DATE, lower=0.0, upper=3650.0, special=(12.0,)),
         Column(name="f", kind=Kind.DATETIME, lower=0.0, upper=1.7e15 + 1),
         Column(name="g", kind=Kind.BOOLEAN),
         Column(name="h", kind=Kind.ID, nullable=False),
     ],
-    ids=lambda column: str(column.kind),
+    ids=lambda column: f"{column.kind}-{column.name}",
 )
 def test_a_column_comes_back_from_the_form_as_it_went_in(column):
     marked = Column(**{**{f: getattr(column, f) for f in column.__slots__}, "as_read": column.digest})
@@ -154,6 +162,75 @@ def test_fields_that_a_kind_does_not_have_are_left_out():
     assert listed.column(before) == Column(name="a", kind=Kind.CATEGORICAL, categories=("1", "2"), nullable=False)
     with pytest.raises(SchemaError, match="kind"):
         ColumnForm(name="a", kind="undeclared").column(before)
+
+
+def test_a_step_can_be_typed_and_taken_away():
+    before = Column(name="a", kind=Kind.REAL, lower=0.0, upper=9.0)
+    stepped = replace(ColumnForm.of(before), step="0.5").column(before)
+    assert stepped.step == 0.5
+    assert replace(ColumnForm.of(stepped), step="").column(stepped) == before
+    with pytest.raises(SchemaError, match=r"step \(100\) must be"):
+        replace(ColumnForm.of(before), step="100").column(before)
+    day = Column(name="d", kind=Kind.DATE, lower=0.0, upper=365.0)
+    assert replace(ColumnForm.of(day), step="7").column(day) == day, "moments have no step"
+
+
+def test_what_a_schema_says_beyond_the_form_stays_as_it_was(visitor):
+    schema, notes = propose_schema(visitor.folder / "stays.csv", "died")
+    found = replace(schema, origin=Origin.RELEASED, source="ab12")
+    (visitor.folder / "schema.toml").write_text(found.to_toml(notes, marks=True))
+    table = visitor.described(how="file", schema="schema.toml", unit="")
+    confirmed = visitor.studio.tables[table].confirmed
+    assert replace(confirmed, confirmed=False) == found
+    # Whatever else a schema comes to hold: nothing but columns, target and confirmation is the form's to change.
+    others = [field.name for field in dataclass_fields(Schema) if field.name not in ("columns", "target", "confirmed")]
+    assert {"origin", "source"} <= set(others)
+    assert all(getattr(confirmed, name) == getattr(found, name) for name in others)
+
+
+def test_the_noise_of_each_answer_is_drawn_beside_what_epsilon_means(visitor):
+    table = visitor.described()
+    assert "the noise of each answer" not in visitor.get(f"table/{table}/budget").text
+    shown = {}
+    for epsilon in ("1", "4"):
+        drawn = visitor.post(f"table/{table}/budget", budget_form(visitor, table, epsilon=epsilon, act="draw"))
+        assert drawn.url.path.endswith("/budget")
+        assert "the noise of each answer" in drawn.text
+        shown[epsilon] = [question.noise for question in visitor.studio.tables[table].noise]
+    assert shown["1"] != shown["4"]
+    assert visitor.studio.tables[table].receipt is None
+    wrong = visitor.post(f"table/{table}/budget", budget_form(visitor, table, epsilon="0", act="draw"))
+    assert "the noise of each answer" not in wrong.text
+    assert sorted(path.name for path in visitor.folder.iterdir()) == ["stays.csv"]
+
+
+def test_a_score_and_recipes_to_try_are_ordered(visitor):
+    table = visitor.described()
+    answer = visitor.post(f"table/{table}/budget", budget_form(visitor, table, score="0.05", tune="2"))
+    assert answer.url.path.endswith("/receipt")
+    assert "Tries independent" in receipt_of(answer)
+    order = visitor.studio.tables[table].receipt.order
+    assert (order["options"]["score"], order["options"]["tune"]) == (0.05, 2)
+    for name, value in {"score": "1.5", "tune": "9"}.items():
+        refused = visitor.post(f"table/{table}/budget", budget_form(visitor, table, **{name: value}))
+        assert refused.status_code == 422, name
+
+
+def test_a_sheet_is_chosen_with_a_preview(visitor):
+    rows = [["age", "when", "died"], [61, datetime.date(2024, 1, 31), True], [40, "1.2.2024", False]]
+    workbook.write(visitor.folder / "stays.xlsx", rows, sheet="Stays", others=["Notes"])
+    table = visitor.open("stays.xlsx")
+    unsaid = visitor.get(f"table/{table}")
+    assert "name one with “Sheet”" in problem(unsaid)
+    assert '<option value="Notes"' in unsaid.text
+    read = visitor.post(f"table/{table}/read", {"sheet": "Stays", "decimal": ".", "date_format": "%d.%m.%Y"})
+    assert problem(read) is None
+    for shown in ("61", "2024-01-31", "2024-02-01", "true"):
+        assert f"<td>{shown}</td>" in read.text
+    visitor.post(f"table/{table}/describe", {"target": "died", "how": "discover"})
+    assert fields(visitor.get(f"table/{table}/budget"))["form"] == "csv"
+    (visitor.folder / "broken.xlsx").write_bytes(b"no sheet")
+    assert "cannot be read as Excel" in problem(visitor.get(f"table/{visitor.open('broken.xlsx')}"))
 
 
 def test_the_receipt_is_the_command_lines_and_pythons(visitor, monkeypatch, capsys):
@@ -209,9 +286,16 @@ def test_a_release_is_made_whole_and_then_refused_beyond_the_cap(visitor):
     options = prepare_options(order) | {"ledger": None, "new_ledger": False}
     twin = json.loads(prepare(order["data"], **options).run().certificate().to_json())
     own = {"created", "synthetic_sha256", "model_sha256", "ledger_head"}
-    assert {key: certificate[key] for key in twin if key not in own} == {
-        key: twin[key] for key in twin if key not in own
-    }
+    same = {key: twin[key] for key in twin if key not in own}
+    assert {key: certificate[key] for key in same} == same
+    # And so does the command line.
+    (visitor.folder / "schema.toml").write_text(order["schema"])
+    flags = ["--epsilon", "1", "--recipe", "independent", "--rows", "200", "--unit", "patient_id"]
+    paths = ["--schema", visitor.folder / "schema.toml", "--out", visitor.uploads / "typed"]
+    done = CliRunner().invoke(cli.app, ["release", str(visitor.folder / "stays.csv"), *flags, *map(str, paths)])
+    assert done.exit_code == 0
+    typed = json.loads((visitor.uploads / "typed" / "certificate.json").read_text())
+    assert {key: typed[key] for key in same} == same
 
     page = visitor.get("release?folder=stays-release")
     assert "guarantee: proven" in page.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from benchmarks.rules import CLINIC_COLUMNS, CLINIC_RULES, clinic, clinic_schema
 from threea.errors import SchemaError
+from threea.studio.schema_form import ColumnForm
 from threea.table import codec
 from threea.table.rules import Combinations, Dependence, Missing, Order, Range, Sum
 from threea.table.schema import Column, Kind, Schema
@@ -53,6 +55,13 @@ def test_what_is_written_is_read_back() -> None:
     rules = (*CLINIC_RULES, {"range": "admitted", "lower": "2022-01-01", "when": {"city": ["Rome", "Oslo"]}})
     described = Schema.of(CLINIC_COLUMNS, "died", rules)
     assert Schema.from_toml(described.to_toml()).rules == described.rules
+
+
+def test_a_form_of_the_columns_leaves_the_rules_alone() -> None:
+    described = clinic_schema()
+    filled = tuple(ColumnForm.of(column).column(column) for column in described.columns)
+    again = Schema.from_toml(replace(described, columns=filled).to_toml(marks=True))
+    assert again.rules == described.rules
 
 
 def test_a_public_table_beside_the_schema_is_part_of_what_is_written(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def open_table(
     """Put a table behind the door.
 
     Args:
-        data: A path to CSV or Parquet (a file or a folder), a pandas, polars or Arrow table, a Dask or Spark DataFrame,
+        data: A path to CSV, Parquet (or a folder) or Excel, a pandas, polars or Arrow table, a Dask or Spark DataFrame,
             or an engine that sums.
         budget: What all answers together may cost.
         schema: The table's public description, confirmed by its owner. Without one, names and declared types are

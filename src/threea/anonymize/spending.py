@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections import Counter
@@ -14,6 +15,8 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.plan import Charge, Plan
 from threea.budget import Budget
 from threea.errors import BudgetRefused, SettingError
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ class Spending:
             )
         self._asked[release, charge.name] += charge.units
         self.ledger.charge(release, charge.name, charge.units)
+        _log.info("charged: %s, %d of %d", charge.name, self._asked[release, charge.name], charge.line.count)
         return release
 
     def _reserve(self, plan: Plan) -> str:
@@ -109,6 +113,7 @@ class Spending:
                 remedy="calibrate the plan to what is left, or open the table with a larger budget",
             )
         release = self._enter(cost, plan.budget.delta, plan.lines, plan.recipe)
+        _log.info("reserved: epsilon %g, delta %g for recipe %s", cost, plan.budget.delta, plan.recipe)
         self._releases.append((plan, release, cost))
         return release
 
@@ -117,6 +122,7 @@ class Spending:
         line = Line("expose", NonPrivate(reason))
         self.ledger.charge(self._enter(math.inf, 0.0, (line,), ""), "expose")
         self.exposed.append(reason)
+        _log.info("rows handed out to a method without a proof")
 
     def spent(self, plan: Plan) -> tuple[Line, ...]:
         """Return the lines of a plan as often as they were charged, and one for every time rows were handed out."""

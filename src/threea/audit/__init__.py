@@ -110,9 +110,18 @@ def audit(
     }
 
 
-def _check(trials: int, confidence: float, pairs: Sequence[Pair], statistics: Sequence[str], workers: int) -> None:
+def check_trials(trials: int) -> None:
+    """Refuse too few runs to choose a test and to judge by it.
+
+    Raises:
+        SettingError: They are.
+    """
     if trials < _LEAST_TRIALS:
         raise SettingError(f"trials ({trials}) must be at least {_LEAST_TRIALS}; 1000 show an epsilon of 1 or 2")
+
+
+def _check(trials: int, confidence: float, pairs: Sequence[Pair], statistics: Sequence[str], workers: int) -> None:
+    check_trials(trials)
     if not 0 < confidence < 1:
         raise SettingError(f"confidence ({confidence}) must be > 0 and < 1; 0.95 is a common choice")
     if workers < 1:

@@ -12,7 +12,9 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -27,7 +29,7 @@ from threea.errors import InputError, MissingExtra, SettingError
 
 _BUCKET_PARTS = 4
 """So many parts' worth of units go through one task of the shuffle."""
-_LOOK, _PATIENCE = 10.0, 120.0
+_LOOK, _PATIENCE = 2.0, 120.0
 """Seconds between looks at whether there are workers, and without any before a pass is given up."""
 _SETTINGS = {f"distributed.worker.memory.{limit}": False for limit in ("target", "spill", "pause", "terminate")} | {
     "distributed.worker.profile.enabled": False,
@@ -58,25 +60,8 @@ def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]
     if isinstance(cluster, distributed.Client):
         return _usable(cluster), lambda: None
     if cluster is None:
-        count = workers or os.cpu_count() or 1
         with dask.config.set(_SETTINGS):
-            # On the loopback interface alone.
-            local = distributed.LocalCluster(
-                n_workers=count,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                worker_dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-                silence_logs=logging.CRITICAL,
-            )
-        client = distributed.Client(local, set_as_default=False)
-
-        def close() -> None:
-            client.close()
-            local.close()
-
-        return _usable(client), close
+            return _started(workers or os.cpu_count() or 1)
     problem = ""
     try:
         client = distributed.Client(cluster, set_as_default=False, timeout="10s")
@@ -85,6 +70,49 @@ def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]
     if problem:
         raise InputError(f"cluster ({cluster}) does not answer: {problem}; check its address")
     return _usable(client), client.close
+
+
+def _started(workers: int) -> tuple[Any, Callable[[], None]]:
+    """Start workers on this machine, which are started again when they are lost, and a client of them."""
+    import dask
+    import distributed
+    from tornado.ioloop import PeriodicCallback
+
+    # On the loopback interface alone.
+    local = distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        worker_dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+        silence_logs=logging.CRITICAL,
+        config=dask.config.config,
+    )
+    client = distributed.Client(local, set_as_default=False)
+    restoring = PeriodicCallback(partial(_restore, local, workers), 1_000 * _LOOK)
+    local.loop.add_callback(restoring.start)
+
+    def close() -> None:
+        local.loop.add_callback(restoring.stop)
+        client.close()
+        local.close()
+
+    return _usable(client), close
+
+
+def _restore(local: Any, workers: int) -> None:
+    """Start workers in the place of those that are gone for good.
+
+    Who watches over a lost worker starts it again. But its cluster looks a while after each loss whether the worker is
+    there, and ends who watches over it if not: one that was lost again meanwhile, or is slow to start, never came back.
+    """
+    if local.status.name != "running":
+        return
+    for name, nanny in list(local.workers.items()):
+        if nanny.status.name in ("closed", "failed"):
+            del local.workers[name]
+    local.scale(workers)
 
 
 def _usable(client: Any) -> Any:
@@ -235,10 +263,14 @@ def _watch(client: Any, futures: Sequence[Any], stop: threading.Event) -> None:
     """Give up on work that nobody is left to do: a scheduler without workers would wait for ever."""
     alone = 0.0
     while not stop.wait(_LOOK):
-        alone = 0.0 if client.ncores() else alone + _LOOK
-        if alone >= _PATIENCE:
-            client.cancel(list(futures), force=True)
-            return
+        # A scheduler that does not answer has none, either; what it says of that is for nobody's terminal.
+        with suppress(Exception):
+            alone += _LOOK
+            if client.ncores():
+                alone = 0.0
+            if alone >= _PATIENCE:
+                client.cancel(list(futures), force=True)
+                return
 
 
 def _itself(sent: Any) -> Any:

@@ -22,7 +22,7 @@ __all__ = ["NOT_UTF8", "Dialect", "header", "standard"]
 _LONGEST_HEADER = 1 << 20
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _FOUND = ",;\t"
-"""What may separate values without being said; a comma wins wherever there is one."""
+"""What may separate values without being said; a comma, or a tab in a .tsv file, wins wherever there is one."""
 NOT_UTF8 = "if it comes from Excel, try --encoding cp1252; or is it another kind of file?"
 _REPLACEMENT = "\ufffd"
 _GROUPED = r"^([+-]?)(\d{1,3})((?:\.\d{3})+)(,\d+)?$"
@@ -42,7 +42,7 @@ def header(path: Path, said: Dialect | None) -> tuple[list[str], Dialect]:
     # Beyond the header line nothing is judged: what is not text there becomes a replacement character.
     text = start.decode(encoding or "utf-8", "replace").lstrip("\ufeff\r\n")
     line = _record(text, said.separator or _FOUND)
-    dialect = replace(said, encoding=encoding or "utf-8", separator=said.separator or _separator(line))
+    dialect = replace(said, encoding=encoding or "utf-8", separator=said.separator or _separator(line, _usual(path)))
     problem = _header_problem(line, encoding)
     if line == text and len(start) == _LONGEST_HEADER:
         problem = f"its header line is longer than {_LONGEST_HEADER:,} bytes; is it a CSV file?"
@@ -71,11 +71,16 @@ def _record(text: str, separators: str) -> str:
     return found[0] if found else ""
 
 
-def _separator(line: str) -> str:
-    """Return what separates names: a comma unless there is none outside quotes."""
+def _usual(path: Path) -> str:
+    """Return what separates values in files of such a name."""
+    return "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:]) else ","
+
+
+def _separator(line: str, usual: str) -> str:
+    """Return what separates names: the usual unless there is none outside quotes."""
     bare = re.sub(r'"(?:[^"]|"")*"', "", line)
-    if "," in bare or not set(_FOUND) & set(bare):
-        return ","
+    if usual in bare or not set(_FOUND) & set(bare):
+        return usual
     return max(_FOUND, key=bare.count)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from threea.backends.base import BATCH_ROWS, RowBackend
+from threea.backends.base import BATCH_ROWS, RowBackend, refuse_too_many
 from threea.backends.dialect import Dialect, header, standard
 from threea.backends.parts import ParquetPart, parts_of
 from threea.backends.reading import checked, reading
@@ -38,8 +38,11 @@ class ParquetBackend(RowBackend):
         self._path, self.unchanged = path, Unchanged.of(self._dataset.files)
         self.layout = declared(self._dataset.schema)
         reading(path, "Parquet", lambda: self.layout.names)
+        rows = 0
         for fragment in self._dataset.get_fragments():
             part = reading(path, "Parquet", lambda fragment=fragment: declared(fragment.physical_schema))
+            rows += reading(path, "Parquet", lambda fragment=fragment: fragment.metadata.num_rows)
+            refuse_too_many(rows)
             if not part.equals(self.layout):
                 raise InputError(f"{path} holds files with different columns or types; give files of one table")
 

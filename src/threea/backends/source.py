@@ -13,13 +13,14 @@ from threea.backends import frames, objects
 from threea.backends.base import Engine, RowBackend
 from threea.backends.cluster import ClusterBackend
 from threea.backends.dialect import Dialect
+from threea.backends.excel import open_excel
 from threea.backends.files import CsvBackend, ParquetBackend
 from threea.backends.frames import Frame
 from threea.backends.memory import MemoryBackend
 from threea.backends.reading import without_views
 from threea.errors import InputError, SettingError
 from threea.table.column_names import repeated_names
-from threea.table.dialect import said
+from threea.table.dialect import EXCEL, TEXT, said
 from threea.table.layout import declared, undeclared
 
 ENGINES = ("memory", "files", "dask", "spark")
@@ -31,8 +32,8 @@ def open_backend(data: Any, dialect: Dialect | None = None) -> tuple[RowBackend,
     """Open a table in this process.
 
     Args:
-        data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
-        dialect: How a CSV file is written; what it does not say is found in the header line.
+        data: A path to CSV, Parquet (a file or a folder) or Excel, or a pandas, polars or Arrow table.
+        dialect: How a CSV file is written, or which sheet to read; what it does not say is found in the header line.
 
     Returns:
         The rows, and what a release needs to know to be handed back as such a table.
@@ -75,7 +76,9 @@ def open_engine(
 def _check_columns(backend: Engine, dialect: Dialect | None) -> None:
     text = getattr(backend, "dialect", None) is not None
     if said(dialect) and not text:
-        raise SettingError(f"{said(dialect)}: these describe CSV files, and the data is no CSV file; leave them out")
+        raise SettingError(
+            f"{said(dialect)}: these describe CSV or Excel files, and the data is neither; leave them out"
+        )
     names = backend.layout.names
     if len(set(names)) != len(names):
         raise InputError(f"columns {repeated_names(names)} appear more than once; rename them")
@@ -198,7 +201,7 @@ def _readable(data: str | PathLike[str]) -> Path:
     except ValueError:
         raise InputError(f"{str(path)!a}: the path is not UTF-8, or holds a null; rename the file") from None
     if empty:
-        raise InputError(f"{path} is empty; give a CSV or Parquet file with rows")
+        raise InputError(f"{path} is empty; give a CSV, Parquet or Excel file with rows")
     return path
 
 
@@ -208,9 +211,13 @@ def _open_path(path: Path, dialect: Dialect | None) -> RowBackend:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return ParquetBackend(path)
-    if {".csv", ".tsv"} & set(suffixes[-2:]):
+    if suffixes[-1:] and suffixes[-1] in EXCEL:
+        return open_excel(path, dialect)
+    if set(TEXT) & set(suffixes[-2:]):
+        if dialect is not None and dialect.sheet is not None:
+            raise SettingError(f"sheet ({dialect.sheet}) is of an Excel file, and the data is a CSV file; leave it out")
         return CsvBackend(path, dialect)
-    raise InputError(f"{path} must end in .csv, .csv.gz, .tsv, .parquet or .pq, or be a folder of Parquet files")
+    raise InputError(f"{path} must end in .csv, .csv.gz, .tsv, .parquet, .pq or .xlsx, or be a folder of Parquet files")
 
 
 def _open_pandas(frame: Any) -> tuple[RowBackend, Frame]:

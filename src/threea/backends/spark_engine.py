@@ -72,7 +72,7 @@ def session(cluster: Any, workers: int | None) -> Any:
     if isinstance(cluster, SparkSession):
         return cluster
     master = cluster or f"local[{workers or '*'}]"
-    _prepare_java()
+    prepare_java()
     builder = SparkSession.builder.appName("threea").master(master).config("spark.ui.enabled", "false")
     if master.startswith("local"):
         # On the loopback interface alone.
@@ -88,7 +88,7 @@ def session(cluster: Any, workers: int | None) -> Any:
     raise InputError(f"Spark ({master}) does not start: {problem}; check its address, and java -version")
 
 
-def _prepare_java() -> None:
+def prepare_java() -> None:
     """Let Spark find this Python, and the Java runtime in the wheel unless there is another."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -149,16 +149,17 @@ class _Answering:
         yield run(self.task, StreamPart(number, batches), kept)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class _Reading(_Answering):
-    """The same for parts that are read from files: what Spark hands over are the parts' numbers and places."""
+    """The same for parts that are read from files: what Spark hands over are the parts' numbers."""
 
-    __slots__ = ()
+    parts: Sequence[ParquetPart] = ()
 
     def outcomes(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Outcome]:
+        """Read parts of files."""
         for batch in batches:
-            for blob in batch.column("part").to_pylist():
-                part, kept = pickle.loads(blob)  # noqa: S301  # made by this process's driver
-                yield run(self.task, part, kept)
+            for number in batch.column("id").to_pylist():
+                yield run(self.task, self.parts[number], None if self.kept is None else self.kept.value.get(number))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -236,19 +237,22 @@ class SparkWorkers(Workers):
         from pyspark.sql import functions as f
 
         frame, answering = self._source(Task(UnitPairs(unit, key), self._columns), None)
-        hashed = _collected(lambda: frame.mapInArrow(_Hashing(answering), _PAIRS))
-        lines = _collected(lambda: hashed.where("rows is not null").select("part", "rows", "checksum").collect())
-        orders: dict[int, tuple[int, int]] = {}
-        for part, rows, checksum in lines:
-            if rows < 0:
-                raise InputError(bytes(checksum).decode())
-            orders[part] = rows, int.from_bytes(checksum, "little")
         by_hash = Window.partitionBy("unit").orderBy("row", "part", "place")
-        beyond = hashed.where("rows is null").withColumn("rank", f.row_number().over(by_hash))
-        found = _collected(lambda: beyond.where(f.col("rank") > max_rows).select("part", "place", "rank").collect())
+        beyond = (f.col("rank") > max_rows) | f.col("rows").isNotNull()
+
+        def collect() -> Any:
+            ranked = frame.mapInArrow(_Hashing(answering), _PAIRS).withColumn("rank", f.row_number().over(by_hash))
+            return ranked.where(beyond).select("part", "place", "rank", "rows", "checksum").collect()
+
+        orders: dict[int, tuple[int, int]] = {}
         beyond_by_part: dict[int, list[tuple[int, int]]] = {}
-        for part, place, rank in found:
-            beyond_by_part.setdefault(part, []).append((place, rank - 1))
+        for part, place, rank, rows, checksum in _collected(collect):
+            if rows is None:
+                beyond_by_part.setdefault(part, []).append((place, rank - 1))
+            elif rows < 0:
+                raise InputError(bytes(checksum).decode())
+            else:
+                orders[part] = rows, int.from_bytes(checksum, "little")
         if self._rows is None:
             self._count = len(orders)
         by_part = {part: np.array(rows, np.uint64) for part, rows in beyond_by_part.items()}
@@ -267,16 +271,15 @@ class SparkWorkers(Workers):
 
     def _source(self, task: Task, kept: Mapping[int, Kept] | None) -> tuple[Any, _Answering]:
         """Return what Spark maps over, and with what."""
-        context = self._spark.sparkContext
+        sent = None if kept is None else self._spark.sparkContext.broadcast(dict(kept))
         if self._rows is not None:
-            blobs = [(pickle.dumps((part, (kept or {}).get(part.number))),) for part in self._rows]
-            return _collected(
-                lambda: self._spark.createDataFrame(context.parallelize(blobs, max(len(blobs), 1)), "part binary")
-            ), _Reading(task)
+            # A partition for each part, of its number.
+            count = len(self._rows)
+            return _collected(lambda: self._spark.range(0, count, 1, max(count, 1))), _Reading(task, sent, self._rows)
         if kept is None:
             return self._frame.select(*[f"`{name.replace('`', '``')}`" for name in task.columns]), _Answering(task)
         # All columns each time: what Spark leaves out may change how it cuts the rows.
-        return self._frame, _Answering(task, context.broadcast(dict(kept)))
+        return self._frame, _Answering(task, sent)
 
 
 def _called(context: Any, function: Callable[[int], bytes], numbers: Sequence[int]) -> list[bytes]:

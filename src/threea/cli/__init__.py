@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import threea
-from threea.cli import doctor, ledger, measuring, release, sample, schema, split, studio, tables, terminal
+from threea.cli import doctor, ledger, measuring, options, release, sample, schema, split, studio, tables, terminal
 from threea.errors import ThreeaError, bug, fate_of, stated
 
 
@@ -34,7 +34,6 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -43,6 +42,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line, and end it with one line and an exit code if something is wrong."""
+    # Before anything is parsed: a flag that cannot be parsed is told to scripts, too.
+    terminal.for_scripts("--json" in sys.argv[1:])
     with terminal.interrupts() as interrupted:
         code = _run(interrupted)
     sys.exit(code)
@@ -52,8 +53,7 @@ def _run(interrupted: list[bool]) -> int:
     try:
         return int(app(standalone_mode=False, prog_name="threea") or 0)
     except ThreeaError as error:
-        terminal.complain("; ".join(filter(None, [f"error: {error}", fate_of(error)])))
-        return error.exit_code
+        return terminal.fail("; ".join(filter(None, [f"error: {error}", fate_of(error)])), error.exit_code)
     except (Interrupted, KeyboardInterrupt, typer.Abort) as error:
         return _interrupted(error)
     except BrokenPipeError:
@@ -66,15 +66,12 @@ def _run(interrupted: list[bool]) -> int:
 def _told(error: Exception) -> int:
     """Tell of an error that is not ours: of a wrong flag, or of a bug, whose message may quote a row."""
     if hasattr(error, "format_message"):  # how the parser tells of a wrong flag, in every version of it
-        terminal.complain(f"error: {error.format_message()}")
-        return 2
-    terminal.complain(f"{bug(error)}; {_ended(error)}; please report it")
-    return 1
+        return terminal.fail(f"error: {error.format_message()}", 2)
+    return terminal.fail(f"{bug(error)}; {_ended(error)}; please report it", 1)
 
 
 def _interrupted(error: BaseException) -> int:
-    terminal.complain(f"interrupted: {_ended(error)}")
-    return 130
+    return terminal.fail(f"interrupted: {_ended(error)}", 130)
 
 
 def _version(wanted: bool) -> None:
@@ -107,19 +104,32 @@ split.register(app)
 
 
 @app.command()
-def recipes() -> None:
+def recipes(as_json: options.Json = False) -> None:
     """List the recipes, with their guarantees and settings."""
     import dataclasses
 
     from threea.recipes import DEFAULT, RECIPES
 
-    rows = []
-    for name, recipe in RECIPES.items():
-        settings = ", ".join(f"{field.name}={field.default}" for field in dataclasses.fields(recipe))
-        rows.append(
-            [name + (" (default)" if name == DEFAULT else ""), str(recipe().guarantee), recipe.summary, settings]
-        )
+    found: dict[str, dict[str, Any]] = {
+        name: {
+            "default": name == DEFAULT,
+            "guarantee": str(recipe().guarantee),
+            "summary": recipe.summary,
+            "settings": {field.name: field.default for field in dataclasses.fields(recipe)},
+        }
+        for name, recipe in RECIPES.items()
+    }
+    rows = [
+        [
+            name + (" (default)" if recipe["default"] else ""),
+            recipe["guarantee"],
+            recipe["summary"],
+            ", ".join(f"{key}={value}" for key, value in recipe["settings"].items()),
+        ]
+        for name, recipe in found.items()
+    ]
     terminal.table(["recipe", "guarantee", "what it does", "settings"], rows)
+    terminal.result({"recipes": found})
 
 
 ledger.register(app)

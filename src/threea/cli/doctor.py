@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import platform
 import re
 import sys
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import typer
 
 from threea.cli import terminal
+from threea.cli.options import Json
 
 _EXTRA = re.compile(r"extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
-_NOT_FEATURES = ("all", "dev")
+_NOT_FEATURES = ("all", "dev", "docs")
 
 
 def register(app: typer.Typer) -> None:
@@ -24,15 +25,11 @@ def register(app: typer.Typer) -> None:
     app.command()(doctor)
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for scripts.")] = False,
-) -> None:
+def doctor(as_json: Json = False) -> None:
     """Say what is installed, which extras are missing and how to get them. Exit code 1: noise cannot be drawn."""
     found = examined()
-    if as_json:
-        terminal.say(json.dumps(found, indent=2))
-    else:
-        _show(found)
+    _show(found)
+    terminal.result(found)
     if not found["noise"]:
         raise typer.Exit(1)
 
@@ -99,5 +96,9 @@ def _listed(versions: dict[str, str | None]) -> str:
 
 
 def _remedy(extra: str) -> str:
-    """Return the command that installs an extra into the Python that runs this one."""
-    return f"{sys.executable} -m pip install 'threea[{extra}]'"
+    """Return the command that installs an extra into the Python that runs this one: from the clone, if it is one."""
+    import threea
+
+    clone = Path(threea.__file__).resolve().parents[2]
+    source = f"-e '{clone}[{extra}]'" if (clone / "pyproject.toml").is_file() else f"'threea[{extra}]'"
+    return f"{sys.executable} -m pip install {source}"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from threea.cli import terminal
+from threea.cli import config, terminal
+from threea.cli.options import Config, Json
 from threea.errors import SettingError
 
 if TYPE_CHECKING:
     from threea.anonymize.ledger import Ledger
+    from threea.anonymize.ledger_books import DatasetRow
 
 MISSING = 2
 """The exit code if a release is not in the ledger."""
@@ -24,7 +27,8 @@ def register(app: typer.Typer) -> None:
 
 
 def ledger(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger; the configuration's if none is named.")],
     releases: Annotated[
         list[Path] | None,
         typer.Argument(metavar="RELEASE", help="With --verify: folders made by `threea release`, or certificates."),
@@ -33,12 +37,15 @@ def ledger(
     verify: Annotated[
         bool, typer.Option("--verify", help="Check that the ledger is whole, and holds what each RELEASE says.")
     ] = False,
+    config_file: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Show what was spent, by dataset and release; or check it. Exit code 2: not whole, or without a release."""
     from threea.anonymize.ledger import Ledger
 
     if releases and not verify:
         raise SettingError(f"release ({releases[0]}) is only looked up with --verify; add it")
+    terminal.say(config.told(context), skip_empty=True)
     with Ledger(file) as book:
         if verify:
             _verify(book, releases or [])
@@ -50,8 +57,9 @@ def _show(book: Ledger, dataset: str | None) -> None:
     found = [entry for entry in book.datasets() if dataset in (None, entry.name)]
     if dataset is not None and not found:
         raise SettingError(f"dataset ({dataset}) is not in ledger {book.path}; leave --dataset out to see all")
-    for entry in found:
-        cap = "no cap" if entry.cap is None else f"cap {entry.cap:g}, left {max(entry.cap - entry.spent, 0):g}"
+    shown = [(entry, book.releases(entry.name)) for entry in found]
+    for entry, releases in shown:
+        cap = "no cap" if entry.cap is None else f"cap {entry.cap:g}, left {_left(entry):g}"
         terminal.say(f"{terminal.printable(entry.name)}: epsilon {entry.spent:g} spent, delta {entry.delta:g}; {cap}")
         rows = [
             [
@@ -62,22 +70,34 @@ def _show(book: Ledger, dataset: str | None) -> None:
                 f"{row.delta:g}",
                 f"{row.charged} of {row.planned}",
             ]
-            for row in book.releases(entry.name)
+            for row in releases
         ]
         terminal.table(["release", "time", "recipe", "epsilon", "delta", "answers"], rows)
+    datasets = [
+        {**asdict(entry), "left": _left(entry), "releases": [asdict(row) for row in releases]}
+        for entry, releases in shown
+    ]
+    terminal.result({"ledger": book.path, "head": book.head.to_json(), "datasets": datasets})
+
+
+def _left(entry: DatasetRow) -> float | None:
+    return None if entry.cap is None else max(entry.cap - entry.spent, 0.0)
 
 
 def _verify(book: Ledger, releases: list[Path]) -> None:
     """Say of the ledger that it is whole, for opening checked it, and of each release whether it is in it."""
     terminal.say(f"ledger {book.path} is whole: {book.head}")
-    missing = False
+    found = []
     for release in releases:
         try:
-            terminal.say(f"release {terminal.printable(str(release))}: {_found(book, release)}")
+            message, problem = _found(book, release), False
+            terminal.say(f"release {terminal.printable(str(release))}: {message}")
         except SettingError as error:
-            missing = True
+            message, problem = str(error), True
             terminal.complain(f"error: release {release} {error}")
-    if missing:
+        found.append({"release": release, "in_ledger": not problem, "message": message})
+    terminal.result({"ledger": book.path, "whole": True, "head": book.head.to_json(), "releases": found})
+    if not all(release["in_ledger"] for release in found):
         raise typer.Exit(MISSING)
 
 

@@ -8,15 +8,25 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from threea.cli import terminal
-from threea.cli.schema import DateFormat, Decimal, Encoding, Separator
+from threea.cli import config, terminal
+from threea.cli.options import (
+    Config,
+    DateFormat,
+    Decimal,
+    DryRun,
+    Encoding,
+    Json,
+    Separator,
+    Sheet,
+    recipe_names,
+)
 from threea.errors import SettingError
 
 VIOLATED = 1
@@ -30,6 +40,7 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
+    context: typer.Context,
     release: Annotated[Path, typer.Argument(metavar="DIR", help="A folder made by `threea release`.")],
     train: Annotated[Path, typer.Option(metavar="DATA", help="The private rows that the release was made from.")],
     holdout: Annotated[Path, typer.Option(metavar="DATA", help="Real rows of the same kind, kept out of the release.")],
@@ -40,6 +51,10 @@ def evaluate(
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
+    sheet: Sheet = None,
+    dry_run: DryRun = False,
+    config_file: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Measure what a release is worth and what it gives away. It reads private rows: its report is for the owner."""
     from threea.evaluate.evaluation import check_place, save
@@ -48,24 +63,33 @@ def evaluate(
     from threea.evaluate.owner_report import NOTICE, answers
     from threea.table.dialect import dialect_of
 
-    dialect = dialect_of(separator, encoding, decimal, date_format)
+    dialect = dialect_of(separator, encoding, decimal, date_format, sheet)
     folder = check_place(release, out)
+    terminal.say(config.told(context), skip_empty=True)
+    told = {"notice": NOTICE, "dry_run": dry_run, "from_config": config.taken(context), "out": folder}
     with terminal.progress("Reading the tables"):
         evidence = Evidence.load(release, train, holdout, dialect)
+    if dry_run:
+        terminal.say(f"{folder}: the tables fit the release. A rehearsal: nothing was measured, nothing written.")
+        terminal.result(told)
+        return
     with _status("Evaluating") as tell:
         scores = measure(evidence, progress=tell)
     files = save(scores, evidence, folder)
     for warning in scores["warnings"]:
         terminal.complain(f"warning: {warning}")
-    for answer in answers(scores):
+    found = answers(scores)
+    for answer in found:
         terminal.say(f"{answer.question} {answer.verdict}. {answer.text}")
     terminal.say(f"{NOTICE}. Files:")
     for file in files:
         terminal.say(f"  {file}")
+    plain = [{"question": each.question, "verdict": each.verdict, "text": each.text} for each in found]
+    terminal.result({**told, "answers": plain, "warnings": scores["warnings"], "files": files})
 
 
 def audit(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="See `threea recipes`.")],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="See `threea recipes`.", autocompletion=recipe_names)],
     epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="The claim to test.")] = "1",
     delta: Annotated[str, typer.Option(metavar="NUMBER", help="The claim's delta.")] = "1e-6",
     trials: Annotated[int, typer.Option(help="Runs on each side of each pair of tables.")] = 1000,
@@ -75,6 +99,8 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="Where to write the result as JSON; an audit broken off goes on from there.")
     ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
     """Try to catch a recipe at leaking more than it claims. Exit code 0: not caught, 1: caught."""
     from threea.audit import audit as attack
@@ -82,6 +108,9 @@ def audit(
     from threea.json_files import to_json, write_whole
 
     claimed, apart = terminal.number("epsilon", epsilon), terminal.number("delta", delta)
+    if dry_run:
+        _rehearse_audit(recipe, claimed, apart, None if replay else trials, out)
+        return
     if replay:
         _replay(recipe, claimed, apart, out)
         return
@@ -101,8 +130,29 @@ def audit(
         write_whole(out, to_json(result))
         record.unlink(missing_ok=True)
         terminal.say(f"  {out}")
+    terminal.result(result)
     if result["violation"]:
         raise typer.Exit(VIOLATED)
+
+
+def _rehearse_audit(name: str, epsilon: float, delta: float, trials: int | None, out: Path | None) -> None:
+    """Say how much an audit would do; None trials for a replay."""
+    from threea.audit import check_trials
+    from threea.audit.pairs import PAIRS
+    from threea.audit.replay import settings
+    from threea.budget import Budget
+    from threea.session import make_recipe
+
+    make_recipe(name)
+    Budget(epsilon, delta)
+    if trials is not None:
+        check_trials(trials)
+    if out is not None:
+        _record(out)
+    pairs = len(list(settings())) if trials is None else len(PAIRS)
+    runs = f"replays on {pairs} pairs of tables" if trials is None else f"{2 * trials * pairs:,} runs on {pairs} pairs"
+    terminal.say(f"{name}: {runs}. A rehearsal: nothing was run, nothing written.")
+    terminal.result({"dry_run": True, "recipe": name, "replay": trials is None, "pairs": pairs, "trials": trials})
 
 
 def _replay(name: str, epsilon: float, delta: float, out: Path | None) -> None:
@@ -127,10 +177,12 @@ def _replay(name: str, epsilon: float, delta: float, out: Path | None) -> None:
     ]
     terminal.table(["question", "event", "worst change / price", "any row / price", "worst on"], rows)
     terminal.say(f"{verdict(questions)}.")
+    listed = [dataclasses.asdict(question) | {"over": question.over} for question in questions]
+    result = {"recipe": name, "epsilon": epsilon, "delta": delta, "questions": listed}
     if out is not None:
-        listed = [dataclasses.asdict(question) | {"over": question.over} for question in questions]
-        write_whole(out, to_json({"recipe": name, "epsilon": epsilon, "delta": delta, "questions": listed}))
+        write_whole(out, to_json(result))
         terminal.say(f"  {out}")
+    terminal.result(result)
     if any(question.over for question in questions):
         raise typer.Exit(VIOLATED)
 
@@ -169,6 +221,7 @@ def benchmark(
             help="A .json file, TABLE.json by default; a run broken off goes on from there. Of figures, a folder."
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Measure recipes on public datasets: a table as JSON, Markdown and HTML; or draw the ClustMix paper's figures."""
     if table == "figures":
@@ -190,8 +243,7 @@ def benchmark(
             scenarios=_numbers("scenarios", scenarios),
             progress=tell,
         )
-    for file in files:
-        terminal.say(f"  {file}")
+    _show_files(files)
 
 
 def _draw_figures(data: Path, out: Path | None, others: dict[str, object]) -> None:
@@ -202,8 +254,13 @@ def _draw_figures(data: Path, out: Path | None, others: dict[str, object]) -> No
     with _status("Drawing figures", keep=True) as tell:
         folder = figures.FOLDER if out is None else out
         files = figures.figures(folder, data=data, progress=tell, left_out=terminal.complain)
+    _show_files(files)
+
+
+def _show_files(files: Sequence[Path]) -> None:
     for file in files:
         terminal.say(f"  {file}")
+    terminal.result({"files": files})
 
 
 def _from_repository(module: str) -> Any:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from threea.cli import terminal
-from threea.cli.schema import DateFormat, Decimal, Encoding, Separator
+from threea.cli import config, terminal
+from threea.cli.options import (
+    Config,
+    Data,
+    DateFormat,
+    Decimal,
+    Encoding,
+    Json,
+    Separator,
+    Sheet,
+    recipe_names,
+    words,
+)
 from threea.errors import SettingError, outcome, stated
 from threea.passes import telling
 
@@ -20,8 +32,6 @@ if TYPE_CHECKING:
     from threea.session import Prepared
     from threea.table.schema import Schema
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet: a file, or a folder of Parquet files.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
@@ -31,6 +41,7 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     out: Annotated[Path, typer.Option(help="A new folder for the release.")] = Path("threea-demo"),
+    as_json: Json = False,
 ) -> None:
     """Run the whole job on an embedded table of simulated hospital stays."""
     from threea import hospital
@@ -53,6 +64,7 @@ def demo(
 
 
 def release(
+    context: typer.Context,
     data: Data,
     out: Annotated[Path, typer.Option(help="A new or empty folder for the release.")],
     epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Bound on the privacy loss, > 0.")],
@@ -65,17 +77,25 @@ def release(
         str | None, typer.Option(help="The column to predict; without a schema, the rest is found.")
     ] = None,
     target_kind: Annotated[
-        str | None, typer.Option(help="class or number, without a schema; by default noisy counts decide.")
+        str | None,
+        typer.Option(
+            help="class or number, without a schema; by default noisy counts decide.",
+            autocompletion=words("class", "number"),
+        ),
     ] = None,
     separator: Separator = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
-    adjacency: Annotated[str, typer.Option(help="add-remove or replace.")] = "add-remove",
+    sheet: Sheet = None,
+    adjacency: Annotated[
+        str, typer.Option(help="add-remove or replace.", autocompletion=words("add-remove", "replace"))
+    ] = "add-remove",
     unit: Annotated[str | None, typer.Option(help="The column that names a person to protect.")] = None,
     max_rows_per_unit: Annotated[int, typer.Option(help="How many rows of one person count.")] = 1,
     recipe: Annotated[
-        str | None, typer.Option(help="See `threea recipes`; picked by the columns if not given.")
+        str | None,
+        typer.Option(help="See `threea recipes`; picked by the columns if not given.", autocompletion=recipe_names),
     ] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="A recipe's setting, key=value.")] = None,
     rows: Annotated[
@@ -104,13 +124,22 @@ def release(
     cap: Annotated[float | None, typer.Option(help="What all releases of the dataset may cost together.")] = None,
     accept_unproven: Annotated[bool, typer.Option("--accept-unproven", help="Allow methods without a proof.")] = False,
     seed: Annotated[int | None, typer.Option(help="Seeds sampling, never noise.")] = None,
-    format: Annotated[str | None, typer.Option(help="parquet or csv; by default as the table came.")] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="parquet or csv; by default as the table came, csv for Excel.", autocompletion=words("parquet", "csv")
+        ),
+    ] = None,
     spreadsheet_safe: Annotated[
         bool,
         typer.Option("--spreadsheet-safe", help="Of CSV: an apostrophe before text that a spreadsheet might run."),
     ] = False,
     engine: Annotated[
-        str | None, typer.Option(help="Who reads the rows: memory, files, dask or spark; by default files.")
+        str | None,
+        typer.Option(
+            help="Who reads the rows: memory, files, dask or spark; by default files.",
+            autocompletion=words("memory", "files", "dask", "spark"),
+        ),
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Of dask or spark; by default workers on this machine.")
@@ -119,6 +148,8 @@ def release(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the receipt; spend nothing and write nothing.")
     ] = False,
+    config_file: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Make a synthetic training set: rows, certificate, report and schema in a new folder."""
     if schema is None and target is None:
@@ -128,10 +159,13 @@ def release(
     if ledger is None and (cap is not None or new_ledger):
         needy = "--cap" if cap is not None else "--new-ledger"
         raise SettingError(f"{needy} needs a --ledger to remember what was spent; name a file")
+    config.refuse_lost_ledger(context, ledger, new=new_ledger)
     from threea.table.dialect import dialect_of
 
     make(
         data,
+        defaults=config.taken(context),
+        note=config.told(context),
         out=out,
         form=format,
         spreadsheet_safe=spreadsheet_safe,
@@ -141,7 +175,7 @@ def release(
         schema=None if schema is None else described(schema, confirm_schema),
         target=target,
         target_kind=target_kind,
-        dialect=dialect_of(separator, encoding, decimal, date_format),
+        dialect=dialect_of(separator, encoding, decimal, date_format, sheet),
         adjacency=adjacency,
         recipe=recipe_of(recipe, set or []),
         rows=number_of_rows(rows),
@@ -169,9 +203,22 @@ def make(
     form: str | None = None,
     spreadsheet_safe: bool = False,
     dry_run: bool = False,
+    defaults: Mapping[str, Any] | None = None,
+    note: str = "",
     **options: Any,
 ) -> None:
-    """Check everything that needs no spending, show the receipt, spend, write."""
+    """Check everything that needs no spending, show the receipt, spend, write.
+
+    Args:
+        data: As of `session.prepare`.
+        out: A new folder.
+        form: `parquet` or `csv`.
+        spreadsheet_safe: As of `Release.save`.
+        dry_run: Whether to show the receipt alone.
+        defaults: What was taken from a configuration file.
+        note: What the receipt says of that.
+        options: As of `session.prepare`.
+    """
     from threea.publish import check_folder, check_format, check_room, claim
     from threea.session import prepare, rehearse
 
@@ -180,18 +227,27 @@ def make(
     if dry_run:
         check_folder(out)
         with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
-            terminal.say(str(rehearse(data, **options)))
+            rehearsed = rehearse(data, **options)
+        _show_receipt(rehearsed, note)
+        terminal.result({"dry_run": True, "from_config": defaults or {}, **_planned(rehearsed)})
         return
     with claim(out, form, ledger=options.get("ledger")) as place:
         with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
             prepared = prepare(data, **options)
         check_room(place, len(prepared.table.layout), prepared.rows if isinstance(prepared.rows, int) else None)
         with outcome(lambda: stated(charged=prepared.table.charged, written=place.published)):
-            terminal.say(str(prepared))
-            _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
+            _show_receipt(prepared, note)
+            made, files = _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
+            _tell(made, files)
+            told = {"dry_run": False, "from_config": defaults or {}, **_planned(prepared)}
+            terminal.result({**told, **_made(made), "files": files})
 
 
-def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> None:
+def _show_receipt(prepared: Prepared, note: str) -> None:
+    terminal.say("\n".join(filter(None, [note, str(prepared)])))
+
+
+def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> tuple[Release, list[Path]]:
     from threea import publish
 
     with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
@@ -199,19 +255,52 @@ def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> Non
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         table = prepared.table
         files = publish.write(release, place, advance, check=table.check_ledger, elsewhere=table.elsewhere)
-    _tell(release)
-    for file in files:
-        terminal.say(f"  {file}")
+    return release, files
 
 
-def _tell(release: Release) -> None:
+def _planned(prepared: Prepared) -> dict[str, Any]:
+    """Return a receipt as plain data, for scripts."""
+    from threea.anonymize.events import to_json
+
+    budget = prepared.plan.budget
+    return {
+        "recipe": prepared.recipe.name,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "adjacency": str(budget.adjacency),
+        "unit": prepared.table.unit.described,
+        "ledger": prepared.ledger,
+        "receipt": str(prepared).splitlines(),
+        "plan": [
+            {"question": line.name, "share": line.share, "times": line.count, "event": to_json(line.event)}
+            for line in prepared.plan.lines
+        ],
+    }
+
+
+def _made(release: Release) -> dict[str, Any]:
+    """Return what was made, for scripts: what the certificate says in full."""
+    return {
+        "guarantee": str(release.guarantee),
+        "recipe": release.recipe,
+        "rows": release.rows,
+        "score": release.score.to_json() if release.score else None,
+        "notes": _notes(release),
+    }
+
+
+def _notes(release: Release) -> list[str]:
+    from threea.report import words
+
+    return [note for note in (words.REBALANCED if release.classes else "", release.rows_note) if note]
+
+
+def _tell(release: Release, files: list[Path]) -> None:
     """Say what was made, and first what is not as one would expect."""
     from threea.report import words
 
-    if release.classes:
-        terminal.say(f"Note: {words.REBALANCED}")
-    if release.rows_note:
-        terminal.say(f"Note: {release.rows_note}")
+    for note in _notes(release):
+        terminal.say(f"Note: {note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
     if release.tried:
@@ -219,12 +308,16 @@ def _tell(release: Release) -> None:
     if release.score:
         terminal.say(release.score.sentence)
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
+    for file in files:
+        terminal.say(f"  {file}")
 
 
 def form_of_file(data: Any) -> str:
-    """Return the form that a table came in: CSV, or else Parquet."""
+    """Return the form that a table came in: CSV, also for spreadsheets, or else Parquet."""
+    from threea.table.dialect import EXCEL, TEXT
+
     suffixes = {suffix.lower() for suffix in data.suffixes[-2:]} if isinstance(data, Path) else set()
-    return "csv" if suffixes & {".csv", ".tsv"} else "parquet"
+    return "csv" if suffixes & {*TEXT, *EXCEL} else "parquet"
 
 
 def number_of_rows(text: str | None) -> int | str | None:

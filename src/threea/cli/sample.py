@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from threea.cli import terminal
+from threea.cli.options import DryRun, Json, words
 
 FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 
@@ -29,7 +30,14 @@ def sample(
         list[str] | None, typer.Option(help="Only such rows: 'column>=number', or <=, <, >, also of dates; all hold.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Makes the rows repeatable.")] = None,
-    format: Annotated[str | None, typer.Option(help="parquet or csv; by default as the file's name ends.")] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="parquet or csv; by default as the file's name ends.", autocompletion=words("parquet", "csv")
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
     """Draw more rows from a release, or rows of a kind. It costs nothing."""
     from threea.model_file import load_release
@@ -43,8 +51,21 @@ def sample(
     check_file(out)
     loaded = load_release(release)
     conditions = given_texts(loaded.schema, [*(given or []), *(where or [])])
-    with terminal.progress("Drawing rows", total=rows) as advance:
-        write_sample(loaded, out, form, rows=rows, given=conditions, seed=seed, progress=advance)
+    if not dry_run:
+        with terminal.progress("Drawing rows", total=rows) as advance:
+            write_sample(loaded, out, form, rows=rows, given=conditions, seed=seed, progress=advance)
     budget = loaded.plan.budget
     promise = f"{loaded.guarantee}, at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
-    terminal.say(f"{out}: {rows:,} rows at no cost, under the guarantee of the release they come from ({promise}).")
+    whole = f"{out}: {rows:,} rows at no cost, under the guarantee of the release they come from ({promise})."
+    terminal.say(f"{whole} A rehearsal: nothing was written." if dry_run else whole)
+    terminal.result(
+        {
+            "dry_run": dry_run,
+            "out": out,
+            "format": form,
+            "rows": rows,
+            "guarantee": str(loaded.guarantee),
+            "epsilon": budget.epsilon,
+            "delta": budget.delta,
+        }
+    )

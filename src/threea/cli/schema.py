@@ -1,4 +1,4 @@
-"""The command that drafts a schema for the owner, and the options that say how a CSV file is written."""
+"""The command that drafts a schema for the owner."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from threea.cli import terminal
+from threea.cli import config, terminal
+from threea.cli.options import Config, Data, DateFormat, Decimal, DryRun, Encoding, Json, Separator, Sheet
 
 if TYPE_CHECKING:
     from threea.table.schema import Schema
 
-Separator = Annotated[
-    str | None, typer.Option(metavar="CHARACTER", help="Between values of a CSV file; found in its header line.")
-]
-Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="Of a CSV file, such as cp1252; UTF-8 by default.")]
-Decimal = Annotated[str | None, typer.Option(metavar="MARK", help="The decimal mark of a CSV file, . or a comma.")]
-DateFormat = Annotated[
-    str | None, typer.Option(metavar="FORMAT", help="How a CSV file writes dates, such as %d.%m.%Y; ISO by default.")
-]
+
+PRIVATE = "a draft is read from the rows: private until it is confirmed"
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +23,8 @@ def register(app: typer.Typer) -> None:
 
 
 def schema(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet: a file, or a folder of Parquet files.")],
+    context: typer.Context,
+    data: Data,
     target: Annotated[str, typer.Option(help="The column that models will learn to predict.")],
     unit: Annotated[str | None, typer.Option(help="The column that names a person to protect.")] = None,
     out: Annotated[Path, typer.Option(help="Where to write the draft.")] = Path("schema.toml"),
@@ -36,18 +32,31 @@ def schema(
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
+    sheet: Sheet = None,
+    dry_run: DryRun = False,
+    config_file: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Draft a schema for the owner to confirm. It holds values read from the rows: keep it until confirmed."""
-    from threea.describe.propose_schema import check_place, propose_schema, save
+    from threea.describe.propose_schema import check_place, check_table, propose_schema, save
     from threea.table.dialect import dialect_of
 
-    dialect = dialect_of(separator, encoding, decimal, date_format)
+    dialect = dialect_of(separator, encoding, decimal, date_format, sheet)
     check_place(out)
+    terminal.say(config.told(context), skip_empty=True)
+    told = {"notice": PRIVATE, "dry_run": dry_run, "from_config": config.taken(context), "out": out}
+    if dry_run:
+        columns = check_table(data, target, unit, dialect)
+        terminal.say(f"{out}: would describe {len(columns)} columns. A rehearsal: nothing was written.")
+        terminal.result({**told, "columns": len(columns)})
+        return
     with terminal.progress("Reading the table"):
         proposed, notes = propose_schema(data, target, unit, dialect)
     save(proposed, notes, out)
     terminal.say(f"{_task(proposed)}{_ids(proposed)}")
     terminal.say(f"{out}: a draft. Replace what was read from the rows by what is public, then set confirmed = true.")
+    kinds = {column.name: str(column.kind) for column in proposed.columns}
+    terminal.result({**told, "target": target, "columns": len(kinds), "kinds": kinds})
 
 
 def _task(proposed: Schema) -> str:

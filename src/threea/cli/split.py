@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from threea.cli import terminal
-from threea.cli.schema import DateFormat, Decimal, Encoding, Separator
+from threea.cli import config, terminal
+from threea.cli.options import Config, Data, DateFormat, Decimal, DryRun, Encoding, Json, Separator, Sheet
 
 
 def register(app: typer.Typer) -> None:
@@ -17,7 +17,8 @@ def register(app: typer.Typer) -> None:
 
 
 def split(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet: a file, or a folder of Parquet files.")],
+    context: typer.Context,
+    data: Data,
     out: Annotated[Path, typer.Option(help="A new folder, for your eyes only.")],
     holdout: Annotated[float, typer.Option(metavar="SHARE", help="Of the rows, or persons, to hold out.")] = 0.2,
     unit: Annotated[str | None, typer.Option(help="The column that names a person: all rows on one side.")] = None,
@@ -26,14 +27,23 @@ def split(
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
+    sheet: Sheet = None,
+    dry_run: DryRun = False,
+    config_file: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Cut a table in two at random: rows to release, and rows that `threea evaluate` is to be given."""
     from threea.evaluate.split import split as cut
     from threea.table.dialect import dialect_of
 
-    dialect = dialect_of(separator, encoding, decimal, date_format)
+    dialect = dialect_of(separator, encoding, decimal, date_format, sheet)
+    terminal.say(config.told(context), skip_empty=True)
     with terminal.progress("Reading the table"):
-        files = cut(data, out, holdout=holdout, unit=unit, seed=seed, dialect=dialect)
-    terminal.say("Private, both: release from the first, give both to `threea evaluate`.")
+        files = cut(data, out, holdout=holdout, unit=unit, seed=seed, dialect=dialect, dry_run=dry_run)
+    rehearsal = "A rehearsal: nothing was written. "
+    advice = "Private, both: release from the first, give both to `threea evaluate`."
+    terminal.say((rehearsal if dry_run else "") + advice)
     for file in files:
         terminal.say(f"  {file}")
+    told = {"dry_run": dry_run, "from_config": config.taken(context)}
+    terminal.result({**told, "train": files[0], "holdout": files[1]})

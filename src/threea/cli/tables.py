@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from threea.cli import terminal
+from threea.cli.options import DateFormat, Decimal, Encoding, Json, Separator
 from threea.cli.release import dataset_name, described, form_of_file, number_of_rows, recipe_of
-from threea.cli.schema import DateFormat, Decimal, Encoding, Separator
 from threea.errors import SettingError, outcome, stated
 from threea.passes import telling
 
@@ -67,6 +67,7 @@ def release_tables(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the receipt; spend nothing and write nothing.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Release two tables together, such as patients and their stays: one unit, one budget, one certificate."""
     if ledger is None and (cap is not None or new_ledger):
@@ -116,7 +117,9 @@ def _make(
     if dry_run:
         check_folder(out)
         with terminal.progress("Opening the tables") as advance, telling(terminal.parts(advance)):
-            terminal.say(str(rehearse_tables(parents, children, **options)))
+            rehearsed = rehearse_tables(parents, children, **options)
+        terminal.say(str(rehearsed))
+        terminal.result({"dry_run": True, "receipt": str(rehearsed).splitlines()})
         return
     with claim(out, form, ledger=options["ledger"]) as place:
         with terminal.progress("Opening the tables") as advance, telling(terminal.parts(advance)):
@@ -125,10 +128,11 @@ def _make(
         check_room(place, both, prepared.rows if isinstance(prepared.rows, int) else None)
         with outcome(lambda: stated(charged=prepared.tables.parents.charged, written=place.published)):
             terminal.say(str(prepared))
-            _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
+            made = _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
+            terminal.result({"dry_run": False, "receipt": str(prepared).splitlines(), **made})
 
 
-def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) -> None:
+def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) -> dict[str, Any]:
     from threea.linked import writing
 
     with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
@@ -143,3 +147,4 @@ def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) 
     )
     for file in files:
         terminal.say(f"  {file}")
+    return {"guarantee": str(release.guarantee), "parents": release.rows, "files": files}

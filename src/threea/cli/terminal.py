@@ -1,16 +1,44 @@
-"""What a command says, complains of, shows as a table, or shows as progress."""
+"""What a command says, complains of, shows as a table, or shows as progress; or tells a script, as JSON.
+
+With `--json` a command writes one JSON object to standard output and nothing else; if it fails, one to standard error.
+"""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
 from threea.errors import SettingError
+from threea.json_files import to_json
+
+_audience = {"scripts": False}
+"""Whether a script listens; each command says so anew, before anything else."""
+
+
+def for_scripts(wanted: bool) -> bool:
+    """Say nothing to people from here on, if that is wanted: `result` and `fail` speak to scripts then."""
+    _audience["scripts"] = wanted
+    return wanted
+
+
+def result(found: Mapping[str, Any]) -> None:
+    """Write what a command has found or done as JSON, if a script listens."""
+    if _audience["scripts"]:
+        sys.stdout.write(to_json(found))
+
+
+def fail(message: str, code: int) -> int:
+    """Write why a command ends: one line, or one JSON object; return the exit code."""
+    if _audience["scripts"]:
+        sys.stderr.write(to_json({"error": " ".join(message.split()).removeprefix("error: "), "exit_code": code}))
+    else:
+        complain(message)
+    return code
 
 
 def number(name: str, text: str) -> float:
@@ -33,18 +61,24 @@ def printable(text: str) -> str:
     )
 
 
-def say(line: str) -> None:
-    """Write a line, or several, to standard output."""
+def say(line: str, *, skip_empty: bool = False) -> None:
+    """Write a line, or several, to standard output, for people."""
+    if _audience["scripts"] or (skip_empty and not line):
+        return
     sys.stdout.write("\n".join(printable(part) for part in line.split("\n")) + "\n")
 
 
 def complain(line: str) -> None:
-    """Write one line to standard error."""
+    """Write one line to standard error, for people."""
+    if _audience["scripts"]:
+        return
     sys.stderr.write(printable(" ".join(line.split())) + "\n")
 
 
 def table(head: list[str], rows: list[list[str]]) -> None:
-    """Write a table to standard output."""
+    """Write a table to standard output, for people."""
+    if _audience["scripts"]:
+        return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 
-from threea.backends import open_backend
+from threea.backends import excel, open_backend
 from threea.table import codec
 from threea.table.dialect import Dialect
 
@@ -26,11 +27,20 @@ class Preview:
     dialect: Dialect | None
 
 
+def sheets_of(path: Path) -> list[str]:
+    """Return the names of an Excel file's sheets. They are their owner's to read.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    return excel.sheet_names(path)
+
+
 def preview(data: str | PathLike[str], dialect: Dialect | None = None, rows: int = ROWS) -> Preview:
     """Read the first rows. What comes out is private: for the table's owner alone.
 
     Args:
-        data: A path to CSV or Parquet.
+        data: A path to CSV, Parquet or Excel.
         dialect: How a CSV file is written; what it does not say is found in the header line.
         rows: How many.
 

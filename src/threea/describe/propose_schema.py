@@ -44,10 +44,10 @@ def propose_schema(
     Reads the rows without noise: what comes out is for their owner alone.
 
     Args:
-        data: A path to CSV or Parquet (a file or a folder), or a pandas, polars or Arrow table.
+        data: A path to CSV, Parquet (a file or a folder) or Excel, or a pandas, polars or Arrow table.
         target: The column that models will learn to predict.
         unit: The column that names the person to protect, of kind id whatever it holds.
-        dialect: How a CSV file is written; what it does not say is found in the header line.
+        dialect: How a CSV file is written, or an Excel file's sheet; what it does not say is found in the header line.
 
     Returns:
         The schema, and for each column what was read from the rows and what would make it public.
@@ -62,10 +62,7 @@ def propose_schema(
         >>> schema.confirmed, schema["patient_id"].kind.value, notes["died"]
         (False, 'id', 'Nothing but whether values are missing was read from the rows.')
     """
-    backend, _ = open_backend(data, dialect=dialect)
-    for name, role in ((target, "target"), (unit, "unit")):
-        if name is not None and name not in backend.layout.names:
-            raise SettingError(not_a_column(role, name, backend.layout.names))
+    backend = _opened(data, target, unit, dialect)
     described = widest(backend.layout, target, unit)
     columns = _with_kinds(backend, described.columns)
     seen = [SeenColumn(_anywhere(column), is_target=column.name == target) for column in columns]
@@ -77,6 +74,24 @@ def propose_schema(
     proposed = [column.propose() for column in seen]
     marked = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
     return Schema(marked, target=target, confirmed=False), {column.name: note for column, note in proposed}
+
+
+def check_table(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> list[str]:
+    """Return the names of the columns that `propose_schema` would describe, without a look at any row.
+
+    Raises:
+        InputError: The data cannot be read.
+        SettingError: The target or the unit is not a column.
+    """
+    return list(_opened(data, target, unit, dialect).layout.names)
+
+
+def _opened(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> RowBackend:
+    backend, _ = open_backend(data, dialect=dialect)
+    for name, role in ((target, "target"), (unit, "unit")):
+        if name is not None and name not in backend.layout.names:
+            raise SettingError(not_a_column(role, name, backend.layout.names))
+    return backend
 
 
 def _with_kinds(backend: RowBackend, columns: tuple[Column, ...]) -> list[Column]:

@@ -28,8 +28,10 @@ _HUGE = 2.0**100
 _WIDE = 1000.0
 """Positive numbers whose largest is so many times the smallest are proposed on a log scale."""
 _ID_ROWS, _ID_SHARE, _ID_UNEVEN = 100, 0.99, 0.1
-"""Whole numbers in so many rows, nearly all different, are ids if their name says so or they are spread so evenly."""
-_ID_NAME = re.compile(r"(?i:(.*[^a-z])?id)|.*[a-z]I[Dd]")
+"""Whole numbers in so many rows, nearly all different, are ids if they are spread so evenly."""
+_NAMED_ID_SHARE = 0.3
+"""Whose name says so are ids if so many are different: a person has several rows, but a code has many more."""
+_ID_NAME = re.compile(r"(?i:(.*[^a-z])?(id|nbr|mrn))|.*[a-z]I[Dd]")
 _CODE_SHARE, _CODE_ROWS, _MOST_CODES = 0.01, 5, 3
 """A number that so many rows hold, and that stands apart from the rest, is a code such as 999."""
 _CODE_GAP = 0.1
@@ -64,6 +66,9 @@ Nearly every row has a value of its own, so this looks like an id, whose values 
 If the text has a meaning, make it categorical with a public list and open_ended = true."""
 NUMBER_ID = """\
 Nearly every row has a whole number of its own, so this looks like an id, whose values are never read.
+If the number has a meaning, set kind = "integer" with a public lower and upper."""
+REPEATED_ID = """\
+Whole numbers under a name of ids, whose values are never read. If persons have several rows, release with --unit.
 If the number has a meaning, set kind = "integer" with a public lower and upper."""
 DATED = """\
 lower and upper are the first and the last moment found in the rows, rounded outwards to whole years;
@@ -155,7 +160,8 @@ class SeenColumn:
             words = tuple(sorted((word for word in self.words if _as_number(word) in self.numbers), key=float))
             return Column(name=column.name, kind=Kind.CATEGORICAL, categories=words, nullable=column.nullable), CLASS
         if not self.is_target and self._is_id():
-            return Column(name=column.name, kind=Kind.ID, nullable=column.nullable), NUMBER_ID
+            note = NUMBER_ID if self.distinct >= _ID_SHARE else REPEATED_ID
+            return Column(name=column.name, kind=Kind.ID, nullable=column.nullable), note
         return self._numbered(column)
 
     def _listed(self, column: Column) -> tuple[Column, str]:
@@ -173,13 +179,17 @@ class SeenColumn:
         return few and (enough or len(self.numbers) == 2)
 
     def _is_id(self) -> bool:
-        """Tell whether whole numbers are ids: never missing, nearly all different, named so or spread evenly."""
-        if self.column.kind is not Kind.INTEGER or self.rows < _ID_ROWS or self.missing or self.distinct < _ID_SHARE:
+        """Tell whether whole numbers are ids: never missing, nearly all different and spread evenly, or named so."""
+        if self.column.kind is not Kind.INTEGER or self.rows < _ID_ROWS or self.missing:
+            return False
+        if _ID_NAME.fullmatch(self.column.name):
+            return self.distinct >= _NAMED_ID_SHARE
+        if self.distinct < _ID_SHARE:
             return False
         numbers = np.sort(np.fromiter(self.numbers, np.float64))
         spread = (numbers - numbers[0]) / (numbers[-1] - numbers[0])
         uneven = float(np.abs(spread - np.linspace(0, 1, len(spread))).max())
-        return _ID_NAME.fullmatch(self.column.name) is not None or uneven <= _ID_UNEVEN
+        return uneven <= _ID_UNEVEN
 
     def _dated(self, column: Column) -> tuple[Column, str]:
         ends = self._ends() or [dates.from_text(f"{year}-01-01", column.kind, column.name) for year in (1900, 2099)]

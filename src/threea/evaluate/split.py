@@ -16,12 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from threea.backends import RowBackend, open_backend
-from threea.backends.files import CsvBackend
 from threea.backends.hashing import row_hashes
 from threea.errors import SettingError
 from threea.place import check_folder
+from threea.publish import form_of
 from threea.table.dialect import Dialect
-from threea.table.writing import CSV, PARQUET, RowWriter
+from threea.table.writing import RowWriter
 
 Coin = Callable[[pa.RecordBatch], NDArray[np.bool_]]
 """Whether each row of a batch is held out."""
@@ -37,6 +37,7 @@ def split(
     unit: str | None = None,
     seed: int | None = None,
     dialect: Dialect | None = None,
+    dry_run: bool = False,
 ) -> tuple[Path, Path]:
     """Cut a table in two at random. Owner-only: both files hold private rows, and only their owner may read them.
 
@@ -45,12 +46,13 @@ def split(
         - Both files appear, in a new folder that others cannot enter, or none does.
 
     Args:
-        data: A path to CSV or Parquet, a file or a folder.
+        data: A path to CSV, Parquet or Excel, a file or a folder.
         out: A new folder.
         holdout: The share of the rows, or of the persons, to hold out; about.
         unit: The column that names the person.
         seed: Makes it repeatable.
         dialect: How a CSV file is written.
+        dry_run: Check what can be known beforehand, and write nothing.
 
     Returns:
         The files of the rows to release and of those held out.
@@ -64,7 +66,10 @@ def split(
     backend, _ = open_backend(data, dialect)
     if unit is not None and unit not in backend.layout.names:
         raise SettingError(f"unit ({unit}) is not a column; columns are: {', '.join(backend.layout.names)}")
-    form = CSV if isinstance(backend, CsvBackend) else PARQUET
+    form = form_of(getattr(backend, "dialect", None))
+    files = Path(out) / f"{TRAIN}.{form}", Path(out) / f"{HOLDOUT}.{form}"
+    if dry_run:
+        return files
     staging = Path(tempfile.mkdtemp(prefix=".threea-split-", dir=Path(out).resolve().parent))
     try:
         _write(backend, staging, form, _coin(holdout, unit, seed), dialect)
@@ -75,7 +80,7 @@ def split(
         raise SettingError(f"out ({out}) cannot be written: {error.strerror}; choose another") from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return Path(out) / f"{TRAIN}.{form}", Path(out) / f"{HOLDOUT}.{form}"
+    return files
 
 
 def _coin(holdout: float, unit: str | None, seed: int | None) -> Coin:

@@ -69,8 +69,8 @@ class ChildRows:
 
     @property
     def charts(self) -> list[ColumnChart]:
-        """Draw the columns that hold values."""
-        return _drawn(self.schema, self.summary, self.sample, self.schema.valued)
+        """Draw the modelled columns."""
+        return _drawn(self.schema, self.summary, self.sample, self.schema.modelled)
 
 
 def render(release: Release, certificate: Certificate, sample: pa.Table, children: ChildRows | None = None) -> str:
@@ -125,7 +125,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table, childre
 
 
 def _charts(release: Release, sample: pa.Table) -> tuple[ColumnChart | None, list[ColumnChart]]:
-    """Draw the target, if any, and the other modelled columns."""
+    """Draw the target, if any, and the other columns."""
     schema, summary = release.schema, release.summary
     target = [schema[schema.target]] if schema.target else []
     drawn = _drawn(schema, summary, sample, target, scale=1.0)
@@ -137,13 +137,14 @@ def _drawn(
     schema: Schema, summary: ModelSummary, sample: pa.Table, columns: Sequence[Column], scale: float | None = None
 ) -> list[ColumnChart]:
     chunk = codec.encode(sample, schema)
-
-    def draw(column: Column) -> ColumnChart:
-        # The noisy counts of a column that is learned as a distance are of distances.
-        histogram = None if column.name in schema.distances else summary.histograms.get(column.name)
-        return column_chart(column, chunk[column.name], histogram, scale=scale, note=_note(schema, column.name))
-
-    return [draw(column) for column in columns]
+    # The noisy counts of a column that is learned as a distance are of distances.
+    histograms = {name: found for name, found in summary.histograms.items() if name not in schema.distances}
+    return [
+        column_chart(
+            column, chunk[column.name], histograms.get(column.name), scale=scale, note=_note(schema, column.name)
+        )
+        for column in columns
+    ]
 
 
 def _note(schema: Schema, name: str) -> str:

@@ -35,6 +35,8 @@ class Choices:
     settings: str = ""
     rows: str = ""
     balance: str = ""
+    score: str = ""
+    tune: str = ""
     form: str = "parquet"
     spreadsheet_safe: str = ""
     out: str = "release"
@@ -84,12 +86,14 @@ class Choices:
                 "adjacency": self.adjacency,
                 "rows": _rows(self.rows),
                 "balance": bool(self.balance),
+                "score": number("score", self.score) if self.score else 0.0,
+                "tune": whole("recipes to try", self.tune) if self.tune else None,
                 "ledger": ledger,
                 "new_ledger": self.ledger == NEW_LEDGER,
                 "dataset": self.dataset,
                 "cap": number("cap", self.cap) if self.cap and ledger else None,
                 "unit": unit,
-                "max_rows_per_unit": whole("rows of one person", self.max_rows_per_unit) if unit else 1,
+                "max_rows_per_unit": whole("rows per person", self.max_rows_per_unit) if unit else 1,
             },
         }
 

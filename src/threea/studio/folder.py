@@ -11,7 +11,7 @@ from pathlib import Path
 from threea.anonymize.ledger_file import is_ledger
 from threea.errors import SettingError
 
-_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".pq")
+_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".pq", ".xlsx", ".xlsm")
 _DEPTH, _MOST, _MOST_WALKED = 3, 500, 50_000
 """How deep a folder is looked through, how many files of a kind are listed, and after how many the search ends."""
 _OF_A_RELEASE = ("synthetic.csv", "synthetic.parquet")

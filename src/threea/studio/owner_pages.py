@@ -53,7 +53,7 @@ async def evaluate(request: Request) -> Response:
 
 
 def _order(studio: Studio, form: Any, folder: Path) -> dict[str, Any]:
-    names = ("separator", "encoding", "decimal", "date_format")
+    names = ("separator", "encoding", "decimal", "date_format", "sheet")
     said = [text_of(form, name) or None for name in names]
     return {
         "release": str(folder),

@@ -7,6 +7,7 @@ import glob
 import json
 import tempfile
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -52,7 +53,7 @@ def _first_choices(studio: Studio, table: OpenTable) -> Choices:
     # The one that knows the dataset, if any does.
     ledgers.sort(key=lambda ledger: not any(row.name == dataset for row, _ in ledger["datasets"]))
     return Choices(
-        form="csv" if table.is_csv else "parquet",
+        form="csv" if table.has_dialect else "parquet",
         out=studio.free_name(table),
         dataset=dataset,
         ledger=f"file:{ledgers[0]['name']}" if ledgers else NEW_LEDGER,
@@ -116,8 +117,9 @@ async def choose_budget(request: Request) -> Response:
     """Draw the picture anew, or make the receipt; nothing is spent."""
     studio, table, form = studio_of(request), table_of(request), await read_form(request)
     choices = Choices.of(form)
-    table = studio.keep(replace(table, choices=choices, receipt=None))
+    table = studio.keep(replace(table, choices=choices, receipt=None, noise=()))
     if text_of(form, "act") == "draw" or not table.described:
+        await run_in_threadpool(_draw_noise, studio, table, choices)
         return redirect(request, f"table/{table.id}/budget#meaning")
     try:
         receipt = await run_in_threadpool(_receipt, studio, table, choices)
@@ -125,6 +127,12 @@ async def choose_budget(request: Request) -> Response:
         return await _budget_page(request, table, choices, error)
     studio.keep(replace(table, receipt=receipt))
     return redirect(request, f"table/{table.id}/receipt")
+
+
+def _draw_noise(studio: Studio, table: OpenTable, choices: Choices) -> None:
+    """Keep the noise that each answer would have; what is wrong with the choices is the receipt's to say."""
+    with suppress(ThreeaError):
+        studio.keep(replace(table, noise=_receipt(studio, table, choices).questions))
 
 
 def _receipt(studio: Studio, table: OpenTable, choices: Choices) -> Receipt:
@@ -135,7 +143,7 @@ def _receipt(studio: Studio, table: OpenTable, choices: Choices) -> Receipt:
         schema=table.confirmed,
         target=table.target,
         unit=table.unit,
-        dialect=table.dialect if table.is_csv else None,
+        dialect=table.dialect if table.has_dialect else None,
     )
     if choices.recipe not in proven_recipes():
         raise SettingError(f"recipe ({choices.recipe}) is none that the studio offers; choose another")

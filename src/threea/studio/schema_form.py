@@ -33,6 +33,7 @@ class ColumnForm:
     upper: str = ""
     special: str = ""
     edges: str = ""
+    step: str = ""
     categories: str = ""
     log: bool = False
     open_ended: bool = False
@@ -51,6 +52,7 @@ class ColumnForm:
             upper=_shown(column.upper, column),
             special=", ".join(_shown(value, column) for value in column.special),
             edges=", ".join(_shown(value, column) for value in column.edges),
+            step=_shown(column.step, column) if column.step else "",
             categories="" if column.kind is Kind.BOOLEAN else "\n".join(map(_line, column.categories)),
             log=column.log,
             open_ended=column.open_ended,
@@ -72,6 +74,7 @@ class ColumnForm:
             upper=text("upper"),
             special=text("special"),
             edges=text("edges"),
+            step=text("step"),
             categories=text("categories"),
             log=bool(text("log")),
             open_ended=bool(text("open_ended")),
@@ -90,7 +93,7 @@ class ColumnForm:
         described = Schema.of({self.name: self._plain()})[self.name]
         if described.kind is before.kind:
             # What the form has no field for stays as it was.
-            said = ("lower", "upper", "special", "edges", "categories", "log", "open_ended", "nullable")
+            said = ("lower", "upper", "special", "edges", "step", "categories", "log", "open_ended", "nullable")
             described = replace(before, **{field: getattr(described, field) for field in said})
         return replace(described, as_read="" if self.source else before.as_read)
 
@@ -106,6 +109,8 @@ class ColumnForm:
             found |= {key: read(text) for key, text in bounds.items() if text}
             found |= {key: [read(part) for part in _parts(getattr(self, key))] for key in ("special", "edges")}
             found["log"] = self.log
+            if self.step and not kind.temporal:
+                found["step"] = read(self.step)
         elif kind in (Kind.CATEGORICAL, Kind.ORDINAL):
             found |= {"categories": self._categories(), "open_ended": self.open_ended}
         return found

@@ -14,7 +14,7 @@ from threea.studio.folder import Folder
 from threea.studio.gate import Keys
 from threea.studio.jobs import Jobs
 from threea.studio.told import told
-from threea.table.dialect import Dialect
+from threea.table.dialect import EXCEL, TEXT, Dialect
 from threea.table.schema import Schema
 
 
@@ -68,12 +68,24 @@ class OpenTable:
     discovers: bool = False
     """Whether bounds and categories are to be found through the private table, from the budget."""
     choices: Choices | None = None
+    noise: tuple[Question, ...] = ()
+    """What would be asked at the budget that was last drawn, and the noise of it."""
     receipt: Receipt | None = None
 
     @property
     def is_csv(self) -> bool:
-        """Whether it can have a dialect."""
-        return bool({".csv", ".tsv"} & {suffix.lower() for suffix in self.path.suffixes[-2:]})
+        """Whether it is text."""
+        return bool({*TEXT} & {suffix.lower() for suffix in self.path.suffixes[-2:]})
+
+    @property
+    def is_excel(self) -> bool:
+        """Whether it is a sheet of cells."""
+        return self.path.suffix.lower() in EXCEL
+
+    @property
+    def has_dialect(self) -> bool:
+        """Whether it can be written in several ways."""
+        return self.is_csv or self.is_excel
 
     @property
     def described(self) -> bool:

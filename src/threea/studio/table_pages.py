@@ -7,12 +7,13 @@ import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threea.describe.preview import preview
+from threea.describe.preview import preview, sheets_of
 from threea.describe.propose_schema import propose_schema
 from threea.errors import SchemaError, SettingError, ThreeaError
 from threea.studio.rendering import page, read_form, redirect, run_in_threadpool, studio_of, table_of, text_of
@@ -103,13 +104,23 @@ async def _show_table(request: Request, table: OpenTable, problem: Exception | N
         failure = problem or error
     schemas = await run_in_threadpool(studio_of(request).folder.schemas)
     said = table.dialect or Dialect()
-    return page(request, "table", problem=failure, table=table, preview=seen, said=said, schemas=schemas)
+    shown: dict[str, Any] = {"table": table, "preview": seen, "said": said, "schemas": schemas}
+    sheets = await run_in_threadpool(_sheets, table) if table.is_excel else None
+    return page(request, "table", problem=failure, sheets=sheets, **shown)
+
+
+def _sheets(table: OpenTable) -> list[str]:
+    """Return the names of an Excel file's sheets; none if it cannot be read, which its preview tells."""
+    try:
+        return sheets_of(table.path)
+    except ThreeaError:
+        return []
 
 
 async def read_table(request: Request) -> Response:
     """Read a CSV file otherwise."""
     table, form = table_of(request), await read_form(request)
-    names = ("separator", "encoding", "decimal", "date_format")
+    names = ("separator", "encoding", "decimal", "date_format", "sheet")
     try:
         dialect = dialect_of(*(text_of(form, name) or None for name in names))
     except ThreeaError as error:
@@ -125,7 +136,7 @@ async def describe(request: Request) -> Response:
         table = await run_in_threadpool(_described, studio, table, form)
     except ThreeaError as error:
         return await _show_table(request, table, error)
-    studio.keep(replace(table, confirmed=None, receipt=None, choices=None))
+    studio.keep(replace(table, confirmed=None, receipt=None, choices=None, noise=()))
     return redirect(request, f"table/{table.id}/{'budget' if table.discovers else 'schema'}")
 
 
@@ -191,7 +202,7 @@ async def confirm_schema(request: Request) -> Response:
         schema = _confirmed(form, table.proposed, columns, described)
     except ThreeaError as error:
         return _schema_page(request, replace(table, sources=sources), columns, error)
-    studio.keep(replace(table, confirmed=schema, sources=sources, receipt=None))
+    studio.keep(replace(table, confirmed=schema, sources=sources, receipt=None, noise=()))
     return redirect(request, f"table/{table.id}/budget")
 
 

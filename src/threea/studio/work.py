@@ -48,7 +48,7 @@ def _end(kind: str, message: str) -> None:
 def release(order: dict[str, Any], tell: Tell) -> None:
     """Make a release, as `threea release` does."""
     from threea import publish
-    from threea.report.words import REBALANCED
+    from threea.report import words
     from threea.session import prepare
     from threea.studio.choices import prepare_options
 
@@ -68,7 +68,9 @@ def release(order: dict[str, Any], tell: Tell) -> None:
                 lambda done: tell(stage="writing synthetic rows", done=done, of=made.rows),
                 check=prepared.table.check_ledger,
             )
-            notes = [note for note in (REBALANCED if made.classes else "", made.rows_note) if note]
+            told = [words.REBALANCED if made.classes else "", made.rows_note]
+            told += [words.tried(made.recipe, made.tried) if made.tried else ""]
+            notes = [note for note in (*told, made.score.sentence if made.score else "") if note]
             _finished(f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows.", notes)
 
 

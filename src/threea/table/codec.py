@@ -252,8 +252,8 @@ def decode(
     for field in layout:
         column = schema[field.name]
         if column.kind is Kind.ID:
-            numbered = (ids or {}).get(column.name, numbers)
-            arrays.append(_cast(_surrogates(numbered, field.type), field.type))
+            numbered = _surrogates((ids or {}).get(column.name, numbers), field.type)
+            arrays.append(_cast(numbered, field.type))
         else:
             arrays.append(decode_column(chunk[column.name], column, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=layout)

@@ -15,6 +15,8 @@ from threea.errors import SettingError
 if TYPE_CHECKING:
     import pyarrow.csv
 
+TEXT, EXCEL = (".csv", ".tsv"), (".xlsx", ".xlsm")
+"""How the names of files end that have a dialect: text, and sheets of cells."""
 DIRECTIVES = {
     "%d": r"\d{1,2}",
     "%m": r"\d{1,2}",
@@ -37,17 +39,20 @@ class Dialect:
 
     Example:
         >>> Dialect(separator=";", decimal=",", date_format="%d.%m.%Y")
-        Dialect(separator=';', encoding=None, decimal=',', date_format='%d.%m.%Y')
+        Dialect(separator=';', encoding=None, decimal=',', date_format='%d.%m.%Y', sheet=None)
     """
 
     separator: str | None = None
-    """What stands between values; by default a comma, or a semicolon or tab where the header line has no comma."""
+    """What stands between values; by default a comma, or a semicolon or tab where the header line has no comma. In a
+    .tsv file a tab comes first."""
     encoding: str | None = None
     """Its characters' encoding; by default what a byte order mark says, or UTF-8."""
     decimal: str = "."
     """The decimal mark. With a comma, points group digits: 1.234,5."""
     date_format: str | None = None
     """How dates are written, such as %d.%m.%Y; ISO dates are read always."""
+    sheet: str | None = None
+    """Of an Excel file that has several, the one to read."""
 
     def __post_init__(self) -> None:
         problem = self._problem()
@@ -71,7 +76,13 @@ class Dialect:
         return pyarrow.csv.WriteOptions(delimiter=self.separator or ",")
 
 
-def dialect_of(separator: str | None, encoding: str | None, decimal: str | None, date_format: str | None) -> Dialect:
+def dialect_of(
+    separator: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    date_format: str | None,
+    sheet: str | None = None,
+) -> Dialect:
     r"""Return the dialect that options describe; a tab may be written as `tab` or `\t`, which shells pass on.
 
     Example:
@@ -79,7 +90,7 @@ def dialect_of(separator: str | None, encoding: str | None, decimal: str | None,
         True
     """
     spelt = {"tab": "\t", "\\t": "\t"}.get(separator or "", separator)
-    return Dialect(separator=spelt, encoding=encoding, decimal=decimal or ".", date_format=date_format)
+    return Dialect(separator=spelt, encoding=encoding, decimal=decimal or ".", date_format=date_format, sheet=sheet)
 
 
 def said(dialect: Dialect | None) -> str:
