@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 from benchmarks.record import RESULTS, record
@@ -66,13 +67,12 @@ def stays(rows: int, folder: str | None = None) -> Iterator[Path]:
         shutil.rmtree(scratch)
 
 
-def release(folder: Path, engine: str, workers: int | None, rows: str = "same", **more: str) -> dict[str, Any]:
+def release(folder: Path, engine: str, workers: int | None, data: str = "data") -> dict[str, Any]:
     """Make a release in a process of its own; return its time, and the peak memory of it and of its workers."""
     out = folder / f"out-{engine}-{workers}"
-    command = ["release", str(folder / "data"), "--schema", str(folder / "schema.toml"), "--recipe", "labeltree"]
-    command += ["--epsilon", "1", "--rows", rows, "--engine", engine, "--out", str(out)]
+    command = ["release", str(folder / data), "--schema", str(folder / "schema.toml"), "--recipe", "labeltree"]
+    command += ["--epsilon", "1", "--rows", "same", "--engine", engine, "--out", str(out)]
     command += ["--workers", str(workers)] if workers else []
-    command += [word for name, value in more.items() for word in (f"--{name}", value)]
     start, before = time.perf_counter(), _spent()
     process = subprocess.Popen([sys.executable, "-c", RELEASE, *command], stdout=subprocess.DEVNULL)
     peaks: dict[int, int] = {}
@@ -136,6 +136,18 @@ def compare(folder: Path, rows: int, engines: tuple[str, ...]) -> None:
         found = [e for e in found if (e["rows"], e["engine"]) != (rows, engine)] + [entry]
         found.sort(key=lambda entry: (entry["rows"], entry["engine"]))
         _kept("growth", found)
+
+
+def forms(rows: int = 1_000_000) -> None:
+    """Time a release of a table as Parquet and as CSV, in and out."""
+    with stays(rows) as folder:
+        for number, part in enumerate(sorted((folder / "data").iterdir())):
+            with (folder / "stays.csv").open("ab") as file:
+                pyarrow.csv.write_csv(pq.read_table(part), file, pyarrow.csv.WriteOptions(include_header=not number))
+        found = {
+            form: release(folder, "files", None, data) for form, data in (("parquet", "data"), ("csv", "stays.csv"))
+        }
+    _kept("forms", {"rows": rows, **found})
 
 
 class Recorder:
@@ -299,4 +311,5 @@ def main() -> None:
     """Run all parts."""
     growth()
     growth((10_000_000,), ("spark",))
+    forms()
     model()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from threea.approximate.denoise import draw, fitted, grouped, shrunk, without_phantoms
+from threea.approximate.denoise import _places, draw, fitted, grouped, shrunk, without_phantoms
 from threea.table.cells import Bins, Categories
 
 NUMBERS = Bins(column="x", edges=tuple(float(edge) for edge in range(11)), special=(-1.0,), missing=True)
@@ -108,3 +108,15 @@ def test_draws_follow_the_weights() -> None:
 def test_counts_that_are_as_expected_stay(stddev: float) -> None:
     counts = np.array([[3.0, 4.0], [0.0, 0.0]])
     assert (shrunk(counts, counts, stddev) == counts).all()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 40), st.integers(0, 2_000))
+def test_places_on_a_ladder_are_those_of_a_binary_search(seed: int, rows: int, cells: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(cells, 0.2), rows) * (rng.random((rows, cells)) < 0.7)
+    cumulative = np.cumsum(shares + 1e-300, axis=1)
+    ladder = (cumulative / cumulative[:, -1:] + np.arange(rows)[:, None]).ravel()
+    # Values on rungs, just beside them, and anywhere.
+    rungs = rng.choice(ladder, count)
+    values = np.concatenate([rungs, np.nextafter(rungs, 0), rng.random(count) * rows]).clip(0, np.nextafter(rows, 0))
+    np.testing.assert_array_equal(_places(ladder, values), np.searchsorted(ladder, values, side="right"))

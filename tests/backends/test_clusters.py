@@ -355,3 +355,18 @@ def test_a_cluster_that_lost_its_workers_is_not_waited_for(monkeypatch: pytest.M
     dask_engine._watch(client, ["part"], threading.Event())
     assert cancelled == [["part"]]
     assert len(list(cores)) == 1, "workers that come back begin the wait anew"
+
+
+def test_workers_whom_nobody_watches_over_any_more_are_started_again() -> None:
+    from threea.backends import dask_engine
+
+    def cluster(status: str, **nannies: str) -> Any:
+        workers = {name: SimpleNamespace(status=SimpleNamespace(name=said)) for name, said in nannies.items()}
+        return SimpleNamespace(status=SimpleNamespace(name=status), workers=workers, scale=asked.append)
+
+    asked: list[int] = []
+    local = cluster("running", a="running", b="failed", c="closed", d="starting")
+    dask_engine._restore(local, 4)
+    assert (set(local.workers), asked) == ({"a", "d"}, [4])
+    dask_engine._restore(cluster("closing", a="closed"), 4)
+    assert asked == [4], "a cluster that is being closed is left alone"

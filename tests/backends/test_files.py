@@ -140,7 +140,7 @@ def test_csv_of_a_header_alone_has_no_rows(tmp_path: Path) -> None:
         (f"x,x\n{CANARY},1\n", r"columns (x) appear more than once; rename them"),
         (f"x,,\n{CANARY},1,2\n", "look like values; does it lack a header line?"),
         (f"x\n{CANARY}\n", "the table has 1 column; at least 2 are needed"),
-        (b"", "is empty; give a CSV or Parquet file with rows"),
+        (b"", "is empty; give a CSV, Parquet or Excel file with rows"),
         (f"{CANARY}|1\n2|3\n", "the table has 1 column; at least 2 are needed, a feature and a target; if commas"),
     ],
 )

@@ -152,6 +152,17 @@ def test_a_failure_is_one_object_on_standard_error_and_the_usual_exit_code(three
     assert f"error: {told['error']}" == plain[2].strip()
 
 
+def test_a_bug_is_told_to_scripts_without_what_it_says(threea, monkeypatch, tmp_path):
+    def broken(*_, **__):
+        raise ValueError("Xanthippe-7731")
+
+    monkeypatch.setattr("threea.session.prepare", broken)
+    code, out, err = threea(*RELEASE, "--out", tmp_path / "new", "--json")
+    assert (code, out) == (1, "")
+    assert json.loads(err)["error"].startswith("internal error: ValueError at test_scripts.py")
+    assert "Xanthippe" not in err
+
+
 def contents(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 

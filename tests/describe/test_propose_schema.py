@@ -73,9 +73,9 @@ def test_columns_keep_the_tables_order_and_kinds() -> None:
     stays = hospital.stays(500)
     schema, _ = propose_schema(stays)
     assert [column.name for column in schema.columns] == stays.schema.names
-    assert {column.name: column.kind for column in schema.columns} == {
-        field.name: codec.kind_of(field) for field in stays.schema
-    }
+    declared = {field.name: codec.kind_of(field) for field in stays.schema}
+    # Named as ids are: what it holds is not to be listed.
+    assert {column.name: column.kind for column in schema.columns} == declared | {"patient_id": Kind.ID}
 
 
 @pytest.mark.parametrize(
@@ -336,8 +336,14 @@ def test_numbers_of_persons_with_several_rows_are_ids_by_their_name_and_codes_ar
         assert numbered(persons, name) is Kind.ID
     assert numbered(persons, "weight") is Kind.INTEGER
     assert numbered(np.arange(500) % 8, "admission_type_id") is Kind.INTEGER
-    _, notes = propose_schema(pa.table({"patient_id": persons, "y": [0.5] * 500}))
-    assert "--unit" in notes["patient_id"]
+    texts = [f"P{person}" for person in persons]
+    assert numbered(texts, "patient_id") is Kind.ID
+    assert numbered(texts, "ward") is Kind.CATEGORICAL
+    assert numbered([f"type {row % 8}" for row in range(500)], "type_id") is Kind.CATEGORICAL
+    for values in (persons, texts):
+        _, notes = propose_schema(pa.table({"patient_id": values, "y": [0.5] * 500}))
+        assert "--unit" in notes["patient_id"]
+        assert len(notes["patient_id"].splitlines()) <= 2
 
 
 @pytest.mark.parametrize("values", [[1, 1, 2] * 40, [0.5, 0.5, 1.5], ["a", "b", "b"], [True, False, True]])

@@ -250,6 +250,48 @@ def test_a_parent_table_with_a_target_keeps_it() -> None:
     assert made.frames[0].num_rows == 50
 
 
+def test_rules_of_both_tables_are_kept() -> None:
+    """Of parents as in one table, of children by mending; noise is of no matter."""
+    rng = np.random.default_rng(0)
+    entered, left = rng.integers(0, 50, (2, 400))
+    start, end = rng.integers(0, 30, (2, 400))
+    cities = np.array(["Bonn", "Köln"])[rng.integers(0, 2, 400)]
+    zips = np.where(cities == "Bonn", "53", "50")
+    above = pa.table(
+        {"patient_id": range(400), "entered": np.minimum(entered, left), "left": np.maximum(entered, left)}
+    )
+    below = pa.table({"patient_id": rng.integers(0, 400, 400), "start": start, "end": end, "city": cities, "zip": zips})
+    below = below.append_column("ward", pa.array(rng.choice(["a", "b"], 400)))
+    day = {"kind": "integer", "lower": 0, "upper": 50, "nullable": False}
+    key = {"patient_id": {"kind": "id"}}
+    schema = Schema.of(key | {"entered": day, "left": day}, rules=[{"order": "entered <= left"}])
+    child_schema = Schema.of(
+        key
+        | {"start": day, "end": day}
+        | {"city": {"kind": "categorical", "categories": ["Bonn", "Köln"], "nullable": False}}
+        | {"zip": {"kind": "categorical", "categories": ["53", "50"], "nullable": False}}
+        | {"ward": {"kind": "categorical", "categories": ["a", "b"], "nullable": False}},
+        rules=[
+            {"order": "start < end"},
+            {"depends": "city -> zip", "table": {"Bonn": "53", "Köln": "50"}},
+            {"combinations": ["city", "ward"], "allowed": [["Bonn", "a"], ["Köln", "a"], ["Köln", "b"]]},
+        ],
+    )
+    made = threea.synthesize_tables(
+        above, below, rows=2_000, **ASKED | {"schema": schema, "child_schema": child_schema}
+    )
+    parents, children = made.frames
+    assert parents.num_rows == 2_000
+    assert (parents["entered"].to_numpy() <= parents["left"].to_numpy()).all()
+    assert (children["start"].to_numpy() < children["end"].to_numpy()).all()
+    triples = set(zip(*(children[name].to_pylist() for name in ("city", "zip", "ward")), strict=True))
+    assert triples == {("Bonn", "53", "a"), ("Köln", "50", "a"), ("Köln", "50", "b")}
+    assert len(made.certificate().schema_rules) == 1
+    kept = [rule["kept"] for rule in made.certificate().children["schema_rules"]]
+    assert kept == ["by construction", "by construction", "by mending"]
+    assert made.parents.sample(3).num_rows == 3
+
+
 REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "key": ({"key": "person"}, SettingError, r"^key of the parent table \(person\) is not a column; columns are: "),
     "no children": ({"children_at_most": 0}, SettingError, r"^children_at_most \(0\) must be a whole number from 1 to"),

@@ -27,10 +27,11 @@ from threea.budget import Budget
 from threea.errors import InputError, SchemaError, SettingError
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
-from threea.table.layout import is_text, plain
+from threea.table.layout import is_text, plain, released
 from threea.table.linked_columns import COUNT, PARENT
 from threea.table.schema import Column, Kind, Schema
 from threea.table.writing import rehearse
+from threea.table.written import check_written_rules
 
 MOST_CHILDREN = 100
 """Children of a parent are counted up to so many, at most."""
@@ -69,7 +70,7 @@ class LinkedTables:
     @property
     def given(self) -> tuple[str, ...]:
         """The parent's columns, as they are called beside a child."""
-        return tuple(column.name for column in self.children.schema.modelled if column.name.startswith(PARENT))
+        return tuple(column.name for column in self.children.schema.valued if column.name.startswith(PARENT))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -189,13 +190,12 @@ def _opened(role: str, data: Any, schema: Schema, key: str, dialect: Dialect | N
     if not (is_text(kind) or pa.types.is_integer(kind)):
         raise SettingError(f"key ({key}) of the {role} table has type {kind}; it must be text or whole numbers")
     described = described_as(backend.layout, schema, None, key, None)
-    if not described.modelled and role == "child":
+    if not described.valued and role == "child":
         raise SchemaError(
             f"every column of the {role} table is of kind id, which is never read; nothing can be learned"
         )
-    if described.rules:
-        raise SchemaError(f"rules of the {role} table cannot be kept: two tables have none yet; remove them")
     rehearse(described, backend.layout, frame)
+    check_written_rules(described, released(described, backend.layout))
     return _Opened(backend, frame, described)
 
 
@@ -205,7 +205,7 @@ def _views(
     """Link the tables; refuse what there is nothing to learn from, while nothing is spent. It tells the owner alone."""
     for opened in (parents, children):
         refuse_nothing_to_learn(opened.backend, opened.schema.target)
-    carried = [column.name for column in parents.schema.modelled]
+    carried = [column.name for column in parents.schema.valued]
     most, read = bounds
     views = linked(parents.backend, children.backend, key=key, most=most, read=read, carried=carried, secret=secret)
     if not any(batch.num_rows for batch in views[1].batches([key])):
@@ -236,8 +236,8 @@ def _counted(schema: Schema, most: int) -> Schema:
 
 
 def _beside(schema: Schema, parents: Schema) -> Schema:
-    """Return the children's schema with the parent's columns beside theirs."""
-    given = (replace(column, name=f"{PARENT}{column.name}", as_read="") for column in parents.modelled)
+    """Return the children's schema with the parent's columns beside theirs, as they are: the rules are the child's."""
+    given = (replace(column, name=f"{PARENT}{column.name}", as_read="") for column in parents.valued)
     return replace(schema, columns=(*schema.columns, *given))
 
 

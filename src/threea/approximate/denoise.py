@@ -187,5 +187,24 @@ def draw(weights: Floats, row: NDArray[np.int64], rng: np.random.Generator) -> N
     heavy = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
     cumulative = np.cumsum(heavy, axis=1)
     ladder = (cumulative / cumulative[:, -1:] + np.arange(len(weights))[:, None]).ravel()
-    drawn = np.searchsorted(ladder, row + rng.random(len(row)), side="right") - row * weights.shape[1]
+    drawn = _places(ladder, row + rng.random(len(row))) - row * weights.shape[1]
     return np.asarray(np.clip(drawn, 0, weights.shape[1] - 1))
+
+
+def _places(ladder: Floats, values: Floats) -> NDArray[np.int64]:
+    """Return what `np.searchsorted(ladder, values, side="right")` does, of many values from 0 up, in less time.
+
+    Which of equal stretches a value lies in grows with the value, so its place is among the rungs of its stretch.
+    """
+    stretches = 4 * len(ladder)
+    if len(values) < stretches:
+        return np.searchsorted(ladder, values, side="right")
+    scale = (stretches - 1) / max(float(ladder[-1]), float(values.max()), 1e-300)
+    below = np.bincount((ladder * scale).astype(np.int64), minlength=stretches).cumsum()
+    stretch = (values * scale).astype(np.int64)
+    places = np.where(stretch > 0, below[stretch - 1], 0)
+    # Most stretches have at most one rung.
+    behind = np.flatnonzero(places < below[stretch])
+    behind = behind[ladder[places[behind]] <= values[behind]]
+    places[behind] = np.searchsorted(ladder, values[behind], side="right")
+    return places

@@ -67,6 +67,9 @@ If the text has a meaning, make it categorical with a public list and open_ended
 NUMBER_ID = """\
 Nearly every row has a whole number of its own, so this looks like an id, whose values are never read.
 If the number has a meaning, set kind = "integer" with a public lower and upper."""
+NAMED_ID = """\
+Named as ids are, and many rows have a value of their own: its values are never read. If persons have several rows,
+release with --unit. If the text has a meaning, make it categorical with a public list and open_ended = true."""
 REPEATED_ID = """\
 Whole numbers under a name of ids, whose values are never read. If persons have several rows, release with --unit.
 If the number has a meaning, set kind = "integer" with a public lower and upper."""
@@ -165,6 +168,8 @@ class SeenColumn:
         return self._numbered(column)
 
     def _listed(self, column: Column) -> tuple[Column, str]:
+        if self._is_named_id() and not self.is_target:
+            return replace(column, kind=Kind.ID, open_ended=False), NAMED_ID
         often = tuple(sorted(word for word, _ in self.words.most_common(_MOST_LISTED)))
         if len(self.words) <= _MOST_LISTED:
             return replace(column, categories=often, open_ended=not often), LISTED
@@ -178,14 +183,17 @@ class SeenColumn:
         enough = self.rows - self.missing >= _ROWS_A_CLASS * len(self.numbers)
         return few and (enough or len(self.numbers) == 2)
 
+    def _is_named_id(self) -> bool:
+        """Tell whether a column is named as ids are, and enough of its values are different."""
+        named = _ID_NAME.fullmatch(self.column.name) is not None
+        return named and self.rows >= _ID_ROWS and not self.missing and self.distinct >= _NAMED_ID_SHARE
+
     def _is_id(self) -> bool:
         """Tell whether whole numbers are ids: never missing, nearly all different and spread evenly, or named so."""
         if self.column.kind is not Kind.INTEGER or self.rows < _ID_ROWS or self.missing:
             return False
-        if _ID_NAME.fullmatch(self.column.name):
-            return self.distinct >= _NAMED_ID_SHARE
-        if self.distinct < _ID_SHARE:
-            return False
+        if self.distinct < _ID_SHARE or _ID_NAME.fullmatch(self.column.name):
+            return self._is_named_id()
         numbers = np.sort(np.fromiter(self.numbers, np.float64))
         spread = (numbers - numbers[0]) / (numbers[-1] - numbers[0])
         uneven = float(np.abs(spread - np.linspace(0, 1, len(spread))).max())

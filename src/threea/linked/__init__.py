@@ -25,7 +25,7 @@ from threea.certificate import Guarantee
 from threea.cost import Cost, cost_of
 from threea.errors import SettingError, outcome, stated
 from threea.framework import Model, Recipe
-from threea.linked.release import ChildTable, LinkedRelease, check_keys, most_keys
+from threea.linked.release import ChildTable, LinkedRelease, check_keys, kept_rules, most_keys
 from threea.pricing import CHILDREN, PARENTS, check_sampling, priced_linked
 from threea.progress import Progress, listening, tell
 from threea.receipt import receipt
@@ -99,7 +99,7 @@ class PreparedTables:
         with listening(progress):
             tell("the children", 1, 2)
             net = ConditionalNet(net=self.child_recipe.approximate, given=tables.given)
-            model = net.fit(tables.children, plan.part(CHILDREN), as_children(made.model, tables.children_read))
+            model = net.fit(tables.children, plan.part(CHILDREN), as_children(made.source, tables.children_read))
             tell("done", 2, 2)
         tables.parents.check_ledger()
         children = ChildTable(
@@ -149,6 +149,12 @@ class PreparedTables:
         ]
         untouched = words.untouched(_own(tables).untouched, len(_own(tables).columns))
         notes += [f"Warning: of the child table, {untouched}"] if untouched else []
+        rules = [f"{words.shown(rule, words.LONG)} ({how})" for rule, how in kept_rules(_own(tables))]
+        notes += (
+            [f"Every child keeps {len(rules)} rule{'s' if len(rules) > 1 else ''}: {'; '.join(rules)}."]
+            if rules
+            else []
+        )
         notes += [f"New ledger made: {self.ledger}."] if self.new_ledger else []
         notes += [f"The children take {cost.described}." for cost in self.costs[1:]]
         if self.ledger is None:

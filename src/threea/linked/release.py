@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from threea.linked import writing
 from threea.place import Place
 from threea.pricing import check_numbers
 from threea.release import Release, sampling_seed
+from threea.ruled import Ruled
 from threea.table import codec
 from threea.table.dialect import Dialect
 from threea.table.linked_columns import COUNT, PARENT
@@ -58,6 +60,15 @@ class ChildTable:
     layout: pa.Schema
     restore: Frame
     dialect: Dialect | None
+
+    def drawn(self, parents: Chunk, rng: np.random.Generator) -> Chunk:
+        """Draw a child for each row of the parent's columns; one that breaks a rule of the schema is mended."""
+        chunk = self.model.sample(parents, rng)
+        return self._keeper.kept(chunk, rng) if self.schema.rules else chunk
+
+    @cached_property
+    def _keeper(self) -> Ruled:
+        return Ruled(self.model, self.schema, self.layout)  # type: ignore[arg-type]  # it is asked for no more rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +164,7 @@ class LinkedRelease:
         given = {f"{PARENT}{name}": values[place] for name, values in parents.items()}
         # Another stream than that of the parents themselves.
         rng = np.random.default_rng([self.parents.seed, number, 1])
-        return parents, self.children.model.sample(given, rng), place
+        return parents, self.children.drawn(given, rng), place
 
     def certificate(
         self, parents_sha256: str = "", children_sha256: str = "", model_sha256: str = "", children: int | None = None
@@ -182,6 +193,7 @@ class LinkedRelease:
                 "rows": children,
                 "schema_origin": own.schema.provenance,
                 "schema_untouched": list(own.schema.untouched),
+                "schema_rules": [{"rule": rule, "kept": how} for rule, how in kept_rules(own.schema)],
                 "schema_sha256": hashlib.sha256(self.child_schema_text(children_sha256).encode()).hexdigest(),
                 "synthetic_sha256": children_sha256,
             },
@@ -212,6 +224,11 @@ class LinkedRelease:
         publish.check_format(form, spreadsheet_safe=spreadsheet_safe)
         place = out if isinstance(out, Place) else publish.claim(out, form)
         return writing.write(replace(self, parents=replace(self.parents, spreadsheet_safe=spreadsheet_safe)), place)
+
+
+def kept_rules(schema: Schema) -> list[tuple[str, str]]:
+    """Return what each rule of a child table says, and how a release keeps it: children are not drawn again."""
+    return [(rule, how.replace("redraws", "mending")) for rule, how in schema.kept_rules]
 
 
 def check_keys(parents: int, key: str, *layouts: pa.Schema) -> None:

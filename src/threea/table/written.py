@@ -58,7 +58,8 @@ class Written:
 
 def rule_keeper(schema: Schema, layout: pa.Schema) -> RuleKeeper:
     """Return what works out, checks and mends rows, as their types write them."""
-    columns = {column.name: column for column in schema.valued}
+    # A column that is drawn and not written, such as a parent's number of children, is in no rule.
+    columns = {column.name: column for column in schema.valued if column.name in layout.names}
     as_written = Written(columns, layout)
     return RuleKeeper(columns, schema.rules, schema.target, as_written.grains, as_written)
 
