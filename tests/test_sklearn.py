@@ -88,3 +88,11 @@ def test_a_card_for_notebooks_says_what_is_promised():
     assert "<td>proven</td>" in card
     assert "epsilon 1, delta 1e-06, add-remove" in card
     assert "<script" not in card
+
+
+def test_a_release_is_shown_in_a_line():
+    release = threea.synthesize(STAYS, schema=hospital.schema(), epsilon=1.0, recipe="independent", rows=50)
+    assert repr(release) == (
+        "<threea release: proven, epsilon 1, delta 1e-06, add-remove, row; independent, 50, and more from"
+        " release.sample(n)>"
+    )

@@ -338,18 +338,26 @@ class Release:
             tried=[dataclasses.asdict(each) for each in self.tried] or None,
         )
 
+    def __repr__(self) -> str:
+        """Return what it promises and from what in a line, for terminals."""
+        facts = self._facts
+        return f"<threea release: {facts['guarantee']}, {facts['privacy']}; {self.recipe}, {facts['rows']}>"
+
     def _repr_html_(self) -> str:
         """Return a small card for notebooks: what it promises, from what, and how to get rows."""
+        lines = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in self._facts.items())
+        return f"<table><caption>Synthetic rows: a threea release</caption>{lines}</table>"
+
+    @property
+    def _facts(self) -> dict[str, str]:
         budget = self.plan.budget
-        facts = {
+        return {
             "guarantee": str(self.guarantee),
             "privacy": f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {budget.adjacency}, {self.unit.described}",
             "recipe": f"{self.recipe}: {self.description}",
             "rows": f"{self.rows:,}, and more from release.sample(n)",
             "columns": ", ".join(self.layout.names[:_SHOWN]) + (", ..." if len(self.layout.names) > _SHOWN else ""),
         }
-        lines = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in facts.items())
-        return f"<table><caption>Synthetic rows: a threea release</caption>{lines}</table>"
 
     def save(
         self, out: str | PathLike[str] | Place, form: str | None = None, *, spreadsheet_safe: bool = False
