@@ -262,15 +262,15 @@ class DaskWorkers(Workers):
 def _watch(client: Any, futures: Sequence[Any], stop: threading.Event) -> None:
     """Give up on work that nobody is left to do: a scheduler without workers would wait for ever."""
     alone = 0.0
-    while not stop.wait(_LOOK):
+    while alone < _PATIENCE and not stop.wait(_LOOK):
+        alone += _LOOK
         # A scheduler that does not answer has none, either; what it says of that is for nobody's terminal.
         with suppress(Exception):
-            alone += _LOOK
             if client.ncores():
                 alone = 0.0
-            if alone >= _PATIENCE:
-                client.cancel(list(futures), force=True)
-                return
+    if alone >= _PATIENCE:
+        with suppress(Exception):
+            client.cancel(list(futures), force=True)
 
 
 def _itself(sent: Any) -> Any:
