@@ -149,3 +149,12 @@ def test_more_workers_take_less_time(tmp_path):
     )
     assert many.seconds < few.seconds
     assert many.bytes == few.bytes
+
+
+def test_a_score_takes_time_of_its_own():
+    stays = hospital.stays(200)
+    plain, scored = (
+        prepare(stays, schema=hospital.schema(), epsilon=1.0, delta=1e-5, score=share).cost for share in (0.0, 0.03)
+    )
+    assert scored.seconds - plain.seconds == pytest.approx(4 + 0.4 * len(hospital.schema().features))
+    assert scored.bytes == plain.bytes

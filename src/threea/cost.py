@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,9 @@ _MODEL_SIZE, _MODEL_SECONDS, _MODEL_COPIES = 8.0, 10.0, 8
 _COMPILING, _MULTIPLICATION, _ROW_BYTE, _NETWORK_BYTES = 10.0, 4.5e-11, 1e-06, 5e08
 """Of networks: seconds before the first step, for a multiplication and for a byte of the table; and memory:
 measured as benchmarks/network_times.py does."""
+_SCORING, _SCORING_FEATURE = 4.0, 0.4
+"""Seconds that a score takes, and for each feature: three releases of Adult and Phishing, 14 and 30 features, with and
+without one, took 5 to 8 more."""
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
 _NUMERIC_CLASSES = 12
 _NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
@@ -112,6 +115,15 @@ class Cost:
         memory = f" and {self.bytes / 1e9:.0f} GB of memory" if self.bytes >= 1e9 else ""
         more = "; more if many categories are found" if not self.found else ""
         return f"{_duration(self.seconds + self.reading)} of processor time{memory} at most{more}"
+
+    def with_score(self, features: int) -> Cost:
+        """Return it with what training a model on the synthetic rows, and scoring the private ones, takes.
+
+        Example:
+            >>> Cost(seconds=1.0, reading=0.0, bytes=0.0).with_score(features=10).seconds
+            9.0
+        """
+        return replace(self, seconds=self.seconds + _SCORING + _SCORING_FEATURE * features)
 
     def refuse_unreasonable(self, recipe: str, memory: float | None = None) -> None:
         """Refuse a release that would take too long, or more memory than there is. The rows have no say in it.

@@ -220,6 +220,7 @@ def prepare(
         larger, training = getattr(recipe_run, "max_model_size", 0.0), getattr(recipe_run, "training", None)
         cost = cost_of(recipe_run.name, table.schema, data, larger, training)
         if cost is not None:
+            cost = cost.with_score(len(table.schema.features)) if score else cost
             cost.refuse_unreasonable(recipe_run.name)
     plan = priced_together(tried, table, score) if tried else chosen.plan(table, score)
     crew = workers or os.cpu_count() or 1

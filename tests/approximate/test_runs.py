@@ -40,3 +40,18 @@ def test_listed_values_and_special_ones_stay() -> None:
     coded = Bins(column="n", edges=(0.0, 1.0, 2.0), special=(-99.0,), missing=True, whole=True)
     kept = emptied(coded, np.array([[500.0, 3.0, -2.0, 70.0]]), 5.0)
     assert kept.tolist() == [[500.0, 0.0, 0.0, 70.0]], "all in a code: the bins beside it are empty"
+
+
+def test_a_tail_that_only_a_rare_class_has_is_kept() -> None:
+    """115 rows in noise of 25 are 4.6 standard deviations; all five classes together are only one."""
+    counts = np.zeros((5, 100))
+    counts[0, :20], counts[1, 99], counts[2:, 99] = 3_000.0, 115.0, -20.0
+    assert emptied(HOURS, counts, 25.0)[1, 99] == 115.0
+
+
+def test_classes_that_do_not_exist_say_nothing() -> None:
+    counts = np.zeros((5, 100))
+    counts[0, :20], counts[1, 99] = 3_000.0, 100.0
+    assert emptied(HOURS, counts, 25.0)[1, 99] == 0.0
+    existing = np.array([True, True, False, False, False])
+    assert emptied(HOURS, counts, 25.0, existing)[1, 99] == 100.0

@@ -3,7 +3,8 @@
 It is linear in the features' merged cells. What the tree already says of the task is where it starts from, and how its
 loss curves: it is first trained on rows drawn from the tree, which costs nothing, and then corrected by a few noisy
 gradients over the private rows. Each correction is a Newton step with the tree's own Hessian, by what all gradients
-so far say together, damped by the noise that is left on their mean.
+so far say together, damped by the noise that is left on their mean. Where there are too few rows for a tree, a number's
+weights are taken to rise or fall with it, unless the rows say otherwise.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from threea.adapt.number_teacher import taught_numbers
+from threea.adapt.prior import prior_covariance
 from threea.adapt.taught import Taught, all_classes, centred, softmax
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.gradient import Gradient
@@ -91,7 +93,9 @@ class Teacher:
         clip = self.clip * (1.0 if len(classes) == 2 else math.sqrt(2))
         query = Gradient(model.label, classes, cells, np.zeros((len(classes), width)), tuple(class_weights), clip)
         stddev = table.stddev(query, plan[STEP])
-        start = weights = rows.trained(max(_DAMPING * max(stddev, model.stddev), _LEAST_DAMPING))
+        prior = prior_covariance(model, learned, float(class_weights.min()))
+        precision = np.asarray(np.linalg.inv(prior), np.float64)
+        start = weights = rows.trained(max(_DAMPING * max(stddev, model.stddev), _LEAST_DAMPING), precision)
         hessian = rows.hessian(start, self.clip)
         off = max(_OFF, _LOGIT_OFF / math.sqrt(len(cells)))
         optima = []
@@ -100,7 +104,7 @@ class Teacher:
             # Wherever a gradient was taken, it points to the same optimum: all are averaged, seen from the start.
             optima.append(np.array([h @ w for h, w in zip(hessian, weights - start, strict=True)]) - answer.value)
             left = stddev / math.sqrt(len(optima))
-            damped = [cho_factor(h + _damping(h, left / off) * np.eye(width)) for h in hessian]
+            damped = [cho_factor(h + _damping(h, left / off) * precision) for h in hessian]
             weights = start + np.array([cho_solve(*pair) for pair in zip(damped, np.mean(optima, axis=0), strict=True)])
         calibrated, stretch = rows.calibrated(weights, cells[0].size)
         # It learned of rare classes more often than they occur: back to the private ratio.
@@ -172,16 +176,16 @@ class _OneHot:
         gram = self.cells.T @ (self.cells * (self.scale * second)[:, None].astype(np.float32))
         return np.asarray(gram, np.float64)
 
-    def trained(self, damping: float) -> Floats:
-        """Return the weights that fit these rows best, damped towards 0."""
+    def trained(self, damping: float, precision: Floats) -> Floats:
+        """Return the weights that fit these rows best, damped towards 0 in so far as `precision` holds them there."""
         weights = np.zeros((len(self.actual), self.cells.shape[1]))
         for _ in range(8):
             p = self.probabilities(weights)
             residual = self.scale * (p - self.actual)
-            gradient = np.asarray(residual.astype(np.float32) @ self.cells, np.float64) + damping * weights
+            gradient = np.asarray(residual.astype(np.float32) @ self.cells, np.float64) + damping * weights @ precision
             # Of many classes, what they have to do with one another is left out: that overstates it a little.
             steep = p * (1 - p) if len(weights) == 1 else p
-            damped = [self._gram(second) + damping * np.eye(weights.shape[1]) for second in steep]
+            damped = [self._gram(second) + damping * precision for second in steep]
             move = np.array([cho_solve(cho_factor(h), g) for h, g in zip(damped, gradient, strict=True)])
             weights = weights - move
             if np.abs(move).max() < 0.01:

@@ -64,7 +64,7 @@ class Feature:
         classes differ by.
         """
         rows = float(sizes.sum())
-        told = emptied(cells, without_phantoms(cells, counts, rows, stddev), stddev)
+        told = emptied(cells, without_phantoms(cells, counts, rows, stddev), stddev, sizes > 0)
         given = with_missing(cells, np.array([proportions(row) for row in told]), rows, stddev)
         return cls(cells, counts, given, Merged(cells=cells, groups=tuple(range(cells.size))), stddev)
 

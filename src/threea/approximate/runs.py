@@ -16,8 +16,9 @@ from threea.table.cells import Bins, Cells
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-_EMPTY = 2.0
-"""A run whose rows, all classes together, are fewer than so many standard deviations of its noise is empty. Chosen."""
+_EMPTY, _HELD = 2.0, 3.0
+"""A run is empty if its rows are fewer than so many standard deviations of their noise: of all classes together, and of
+each alone, so that a tail which only a rare class has is kept. Chosen."""
 
 
 def runs(counts: Floats, stddev: float) -> Whole:
@@ -55,8 +56,14 @@ def runs(counts: Floats, stddev: float) -> Whole:
     return np.array(starts[::-1], np.int64)
 
 
-def emptied(cells: Cells, counts: Floats, stddev: float) -> Floats:
+def emptied(cells: Cells, counts: Floats, stddev: float, existing: NDArray[np.bool_] | None = None) -> Floats:
     """Return noisy counts by class, 0 in runs of bins that noise alone explains.
+
+    Args:
+        cells: A column's cells.
+        counts: Noisy counts, a row for each class.
+        stddev: Of the noise.
+        existing: Which classes there are: counts of others are noise alone. All of them if None.
 
     Example:
         >>> hours = Bins(column="hours", edges=tuple(map(float, range(8))), missing=False, whole=True)
@@ -66,11 +73,13 @@ def emptied(cells: Cells, counts: Floats, stddev: float) -> Floats:
     if not isinstance(cells, Bins):
         return counts
     first, bins = len(cells.special), len(cells.edges) - 1
-    inside = counts[:, first : first + bins]
+    seen = counts[existing] if existing is not None and existing.any() else counts
+    inside = seen[:, first : first + bins]
     starts = runs(inside, stddev)
     lengths = np.diff(starts, append=bins)
-    held = np.add.reduceat(inside.sum(axis=0), starts) >= _EMPTY * stddev * np.sqrt(lengths * len(counts))
-    special = counts[:, :first].sum(axis=0) >= _EMPTY * stddev * math.sqrt(len(counts))
+    held = np.add.reduceat(inside.sum(axis=0), starts) >= _EMPTY * stddev * np.sqrt(lengths * len(seen))
+    held |= (np.add.reduceat(inside, starts, axis=1) >= _HELD * stddev * np.sqrt(lengths)).any(axis=0)
+    special = seen[:, :first].sum(axis=0) >= _EMPTY * stddev * math.sqrt(len(seen))
     if not held.any() and not special.any():
         # Where nothing stands out there is nothing to go by.
         return counts
