@@ -238,18 +238,18 @@ def _makespan(times: Any, workers: int) -> float:
 
 
 def model(check: tuple[int, ...] = (1, 2), rows: int = 4_000_000) -> None:
-    """Fit the model, check it on one and two workers, and predict larger clusters; draw the picture."""
-    measured = profile()
-    checked = [
-        {"workers": workers, "rows": rows, **_passes(rows, workers), "predicted": predicted(measured, rows, workers)}
-        for workers in check
-    ]
+    """Fit the model, predict larger clusters, check it on one and two workers; draw the picture."""
+    measured, checked = profile(), []
     table = [
-        {"rows": rows, "workers": workers, **predicted(measured, rows, workers)}
-        for rows in (10**9, 10**10)
+        {"rows": many, "workers": workers, **predicted(measured, many, workers)}
+        for many in (10**9, 10**10)
         for workers in (10, 30, 100, 300, 1_000)
     ]
     _kept("model", {"measured": measured, "checked": checked, "predicted": table})
+    for workers in check:
+        found = {"predicted": predicted(measured, rows, workers), **_passes(rows, workers)}
+        checked.append({"workers": workers, "rows": rows, **found})
+        _kept("model", {"measured": measured, "checked": checked, "predicted": table})
     picture()
 
 
@@ -297,8 +297,9 @@ def picture() -> None:
     for entry in found["checked"]:
         axes.plot(entry["workers"], entry["seconds"], "kx")
         axes.plot(entry["workers"], entry["predicted"]["seconds"], "k+")
-    axes.plot([], [], "kx", label=f"{found['checked'][0]['rows']:.0e} rows, measured on a busy machine")
-    axes.plot([], [], "k+", label=f"{found['checked'][0]['rows']:.0e} rows, predicted for an idle one")
+    for rows in {entry["rows"] for entry in found["checked"]}:
+        axes.plot([], [], "kx", label=f"{rows:.0e} rows, measured on a busy machine")
+        axes.plot([], [], "k+", label=f"{rows:.0e} rows, predicted for an idle one")
     axes.plot([], [], "k:", lw=1, label="the driver's own work")
     axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="seconds for all passes of labeltree")
     axes.legend(frameon=False, fontsize=7)
