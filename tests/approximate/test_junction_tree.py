@@ -78,3 +78,13 @@ def test_products_and_sums_do_not_depend_on_their_order(seed):
     for columns, factor in factors.items():
         expected = expected * spread(factor, columns, clique)
     np.testing.assert_allclose(multiplied(table, clique, factors), expected)
+
+
+def test_weights_that_all_but_vanish_make_no_infinity():
+    tree = JunctionTree.of((2, 2, 2), [(0, 1), (1, 2)])
+    shapes = [[2] * len(clique) for clique in tree.cliques]
+    weights = [np.where(np.arange(np.prod(shape)).reshape(shape) % 2, 1.0, 5e-324) for shape in shapes]
+    given, possible = tree.collected(weights)
+    assert possible
+    assert all(np.isfinite(table).all() for table in given)
+    assert all(np.isfinite(table).all() for table in tree.marginals(given))

@@ -29,8 +29,13 @@ def spread(table: Floats, columns: Clique, clique: Clique) -> Floats:
 
 
 def inverse(table: Floats) -> Floats:
-    """Return 1 / x, and 0 for 0."""
-    return np.divide(1.0, table, out=np.zeros_like(table), where=table > 0)
+    """Return 1 / x, and 0 for 0 and for what is so near that 1 / x is no number.
+
+    Example:
+        >>> inverse(np.array([0.0, 5e-324, 4.0]))
+        array([0.  , 0.  , 0.25])
+    """
+    return np.divide(1.0, table, out=np.zeros_like(table), where=table >= np.finfo(np.float64).tiny)
 
 
 def projections(table: Floats, clique: Clique, wanted: Iterable[Clique]) -> dict[Clique, Floats]:
