@@ -132,9 +132,9 @@ class Cost:
             SettingError: It would.
         """
         memory = _memory() if memory is None else memory
-        most = f"{_duration(MOST_SECONDS)} and {memory / 1e9:.0f} GB"
+        most = f"{_duration(MOST_SECONDS)} and {memory / 1e9:.1f} GB"
         if self.seconds > MOST_SECONDS or self.bytes > memory:
-            takes = f"about {self.seconds / 3600:.2g} hours and {self.bytes / 1e9:.2g} GB of memory"
+            takes = f"about {self.seconds / 3600:.2g} hours and {self.bytes / 1e9:.1f} GB of memory"
             other = " or take --recipe independent" if recipe != "independent" else ""
             remedy = f"list fewer categories and set open_ended = true,{other or ' or fewer columns'}"
             raise SettingError(f"{recipe} would take {takes}, which is more than {most}; {remedy}")
