@@ -13,6 +13,7 @@ NAMES = (
     "columns",
     "graph_columns",
     "adult",
+    "adult_columns",
     "privbayes",
     "evaluate",
     "anonymeter",

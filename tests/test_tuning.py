@@ -79,6 +79,14 @@ def test_no_question_of_any_recipe_changes_by_more_than_its_price():
     assert not any(question.over for question in questions)
 
 
+def test_the_cost_shown_is_of_all_that_is_tried():
+    table = hospital.stays(500)
+    alone = [prepare(table, schema=SCHEMA, epsilon=2.0, recipe=recipe, score=0.05).cost for recipe in CANDIDATES[:2]]
+    both = prepare(table, schema=SCHEMA, epsilon=2.0, tune=2).cost
+    assert both == alone[0] + alone[1]
+    assert both.seconds > max(each.seconds for each in alone)
+
+
 def test_a_part_of_a_plan_charges_the_whole():
     prepared = prepare(hospital.stays(500), schema=SCHEMA, epsilon=1.0, tune=3)
     part = prepared.plan.part("independent: ")

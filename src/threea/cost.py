@@ -125,6 +125,20 @@ class Cost:
         """
         return replace(self, seconds=self.seconds + _SCORING + _SCORING_FEATURE * features)
 
+    def __add__(self, after: Cost) -> Cost:
+        """Return what one takes after the other.
+
+        Example:
+            >>> Cost(seconds=1.0, reading=2.0, bytes=5e9) + Cost(seconds=3.0, reading=2.0, bytes=1e9)
+            Cost(seconds=4.0, reading=4.0, bytes=5000000000.0, found=True)
+        """
+        return Cost(
+            seconds=self.seconds + after.seconds,
+            reading=self.reading + after.reading,
+            bytes=max(self.bytes, after.bytes),
+            found=self.found and after.found,
+        )
+
     def refuse_unreasonable(self, recipe: str, memory: float | None = None) -> None:
         """Refuse a release that would take too long, or more memory than there is. The rows have no say in it.
 

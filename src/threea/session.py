@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import logging
+import operator
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -216,12 +218,13 @@ def prepare(
     tried = () if tune is None else tuning.candidates(chosen, tune, RECIPES, table.schema)
     score = score or (tuning.SCORE if tried else 0.0)
     scoring.check(score, chosen, table.schema)
+    costs = []
     for recipe_run in tried or (chosen,):
         larger, training = getattr(recipe_run, "max_model_size", 0.0), getattr(recipe_run, "training", None)
-        cost = cost_of(recipe_run.name, table.schema, data, larger, training)
-        if cost is not None:
-            cost = cost.with_score(len(table.schema.features)) if score else cost
-            cost.refuse_unreasonable(recipe_run.name)
+        if (one := cost_of(recipe_run.name, table.schema, data, larger, training)) is not None:
+            costs.append(one.with_score(len(table.schema.features)) if score else one)
+            costs[-1].refuse_unreasonable(recipe_run.name)
+    cost = functools.reduce(operator.add, costs) if costs else None
     plan = priced_together(tried, table, score) if tried else chosen.plan(table, score)
     crew = workers or os.cpu_count() or 1
     _log.info("prepared: recipe %s, %d questions, epsilon %g, delta %g", chosen.name, len(plan.lines), epsilon, delta)
