@@ -25,8 +25,8 @@ from threea.errors import SettingError
 from threea.framework import Recipe
 from threea.recipes import DEFAULT, RECIPES
 from threea.testing import CASES, LAWS, TABLE_LAWS, Case, SeededNoise, SilentNoise
-from threea.testing.laws import needs_only_sums, survives
 from threea.testing.releases import OUT, run
+from threea.testing.table_laws import needs_only_sums, survives
 
 PROVEN = [quick(name) for name, recipe in RECIPES.items() if recipe().guarantee is Guarantee.PROVEN]
 EVERY_RECIPE = pytest.mark.parametrize("recipe", PROVEN, ids=lambda recipe: recipe.name)

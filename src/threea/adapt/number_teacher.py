@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 from scipy.special import ndtri
 
+from threea.adapt.prior import factored, rounded
 from threea.adapt.taught import Taught, centred, softmax
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Charge
@@ -195,7 +196,7 @@ class _Drawn:
         for _ in range(8):
             p = self.probabilities(weights, biases)
             gradient = self._summed(self.scores.T @ p - self.scores[self.actual].T) + damping * weights
-            damped = cho_factor(self._gram(p) + damping * np.eye(weights.size))
+            damped = factored(self._gram(p), damping * np.eye(weights.size))
             move = cho_solve(damped, gradient.ravel()).reshape(weights.shape)
             weights = weights - np.clip(move, -1.0, 1.0)
             biases = self.biases(weights, biases, 3)
@@ -235,7 +236,7 @@ class _Drawn:
             hessian = self._gram(p)
             missed = moments.mean - self._summed(self.scores.T @ p)
             values, vectors = np.linalg.eigh(hessian)
-            values = np.maximum(values, 0.0)
+            values = np.where(values > rounded(hessian), values, 0.0)
             gain = (vectors * (values / (values**2 + moments.noise / _OFF**2))) @ vectors.T
             moved = gain @ (missed.ravel() + hessian @ (weights - start).ravel())
             weights = weights + np.clip(start + moved.reshape(start.shape) - weights, -1.0, 1.0)

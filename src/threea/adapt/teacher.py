@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from threea.adapt.number_teacher import taught_numbers
-from threea.adapt.prior import prior_covariance
+from threea.adapt.prior import factored, prior_covariance
 from threea.adapt.taught import Taught, all_classes, centred, softmax
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.gradient import Gradient
@@ -104,7 +104,7 @@ class Teacher:
             # Wherever a gradient was taken, it points to the same optimum: all are averaged, seen from the start.
             optima.append(np.array([h @ w for h, w in zip(hessian, weights - start, strict=True)]) - answer.value)
             left = stddev / math.sqrt(len(optima))
-            damped = [cho_factor(h + _damping(h, left / off) * precision) for h in hessian]
+            damped = [factored(h, _damping(h, left / off) * precision) for h in hessian]
             weights = start + np.array([cho_solve(*pair) for pair in zip(damped, np.mean(optima, axis=0), strict=True)])
         calibrated, stretch = rows.calibrated(weights, cells[0].size)
         # It learned of rare classes more often than they occur: back to the private ratio.
@@ -185,8 +185,8 @@ class _OneHot:
             gradient = np.asarray(residual.astype(np.float32) @ self.cells, np.float64) + damping * weights @ precision
             # Of many classes, what they have to do with one another is left out: that overstates it a little.
             steep = p * (1 - p) if len(weights) == 1 else p
-            damped = [self._gram(second) + damping * precision for second in steep]
-            move = np.array([cho_solve(cho_factor(h), g) for h, g in zip(damped, gradient, strict=True)])
+            damped = [factored(self._gram(second), damping * precision) for second in steep]
+            move = np.array([cho_solve(*pair) for pair in zip(damped, gradient, strict=True)])
             weights = weights - move
             if np.abs(move).max() < 0.01:
                 break

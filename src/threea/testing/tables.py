@@ -47,17 +47,18 @@ class OnlySums:
 
     Args:
         table: The rows. There may be none: an engine that only sums cannot tell before it is asked.
+        times: How often the table has each of them.
     """
 
-    def __init__(self, table: pa.Table) -> None:
-        self._table, self.layout = table, table.schema.remove_metadata()
+    def __init__(self, table: pa.Table, times: int = 1) -> None:
+        self._table, self.layout, self._times = table, table.schema.remove_metadata(), times
 
     def sum(self, function: Callable[[pa.RecordBatch], NDArray[np.int64]], columns: Sequence[str]) -> NDArray[np.int64]:
         """Add up small chunks, cut where no other engine cuts them."""
         rows = self._table.select(list(columns) or self.layout.names[:1])
         empty = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in rows.schema], schema=rows.schema)
         total: NDArray[np.int64] = np.sum([function(batch) for batch in (empty, *rows.to_batches(37))], axis=0)
-        return total
+        return total * self._times
 
 
 def cycled(values: Sequence[Any]) -> list[Any]:
