@@ -10,12 +10,14 @@ from hypothesis import settings
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-# Networks are compiled once for every shape, not once in every test; the folder is the runs' own.
+# Networks are compiled once for every shape, not once in every test, and as they stand: they are too small to be worth
+# more. The folder is the runs' own.
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
 for variable, value in {
     "JAX_COMPILATION_CACHE_DIR": str(COMPILED),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    "XLA_FLAGS": "--xla_backend_optimization_level=0",
 }.items():
     os.environ.setdefault(variable, value)
 
