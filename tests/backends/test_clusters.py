@@ -266,6 +266,8 @@ def test_on_worker_processes_a_lost_worker_is_replaced_and_a_poisoned_row_is_not
         backend, _ = open_engine(folder, engine="dask", cluster=client)
         assert isinstance(backend, ClusterBackend)
         assert listening() == {"127.0.0.1"}, "nobody on another machine can connect"
+        kept = client.run(os.environ.get, "MALLOC_TRIM_THRESHOLD_")
+        assert set(kept.values()) == {str(1 << 28)}, "memory is kept from batch to batch"
         assert backend.sum(Killing(str(flags), 2), ["died"]).tolist() == [401, 401]
         assert len(list(flags.iterdir())) == 2, "both kills happened"
         options = {"budget": Budget(1.0), "schema": hospital.schema(), "noise": SilentNoise(), "ledger": ledger}

@@ -35,8 +35,11 @@ _SETTINGS = {f"distributed.worker.memory.{limit}": False for limit in ("target",
     "distributed.worker.profile.enabled": False,
     "distributed.comm.timeouts.connect": "120s",
     "distributed.scheduler.allowed-failures": 10,
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 28,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,
 }
-"""Workers that we start write no part of a table to disk, and may take their time, and be lost, on a busy machine."""
+"""Workers that we start write no part of a table to disk, and may take their time, and be lost, on a busy machine. They
+keep memory between batches: handing back every piece at once, as is the default, doubled the time of a pass."""
 
 
 def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]:
