@@ -20,9 +20,9 @@ from threea.adapt.clustmix_adapt import InducedMixture
 from threea.adapt.taught import Taught
 from threea.adapt.teacher import Teacher
 from threea.anonymize.plan import Plan, Step
-from threea.approximate.label_counts import RARE
 from threea.approximate.points import Points
 from threea.budget import Budget
+from threea.drawing import MOST
 from threea.errors import SettingError
 from threea.model_summary import TermsFigure, TreeFigure
 from threea.published.clustmix_mixing import Mixing
@@ -185,13 +185,13 @@ class TestClasses:
         assert [each["class"] for each in shares] == ["well", "si ck"]
         assert sum(each["share"] for each in shares) == pytest.approx(1)
         assert sum(each["share_private"] for each in shares) == pytest.approx(1)
-        assert shares[0]["share"] / shares[1]["share"] == pytest.approx(RARE)
+        assert shares[0]["share"] / shares[1]["share"] == pytest.approx(MOST)
         assert shares[1]["share_private"] == pytest.approx(0.02, abs=0.004)
         labels = np.array(rebalanced.table["y"].to_pylist())
         counts = np.array([(labels == each["class"]).sum() for each in shares])
         weighted = counts * [each["weight"] for each in shares]
         # 4,000 rows drawn, seeded: the rare class's share is off by a few standard deviations of 0.0035 at most.
-        assert counts[1] / len(labels) == pytest.approx(1 / (1 + RARE), abs=0.014)
+        assert counts[1] / len(labels) == pytest.approx(1 / (1 + MOST), abs=0.014)
         assert weighted[1] / weighted.sum() == pytest.approx(0.02, abs=0.01)
 
     def test_report_and_schema_say_so_and_the_hash_is_the_files(self, rebalanced: Release, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ class TestClasses:
         assert Schema.load(tmp_path / "out/schema.toml") == rebalanced.schema
         text = written.decode()
         assert text.index("# Classes were rebalanced") < text.index('[column."y"]')
-        assert text.index(f"# si ck: {1 / (1 + RARE):.1%} of the synthetic rows") > text.index('[column."other"]')
+        assert text.index(f"# si ck: {1 / (1 + MOST):.1%} of the synthetic rows") > text.index('[column."other"]')
         report = (tmp_path / "out/report.html").read_text()
         assert "Another ratio of classes than the private table" in report
         assert "Weight of a row" in report

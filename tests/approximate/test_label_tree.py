@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize.open_table import open_table
-from threea.approximate.label_counts import CLASSES, RARE
+from threea.approximate.label_counts import CLASSES, RARE, RARE_OF_MANY
 from threea.approximate.label_tree import EDGES, FEATURES, PAIRS, LabelAugmentedTree
 from threea.approximate.tree_model import TreeModel
 from threea.budget import Budget
@@ -100,6 +100,19 @@ def test_a_rare_class_is_drawn_more_often_and_the_model_says_so() -> None:
     # In a release as often as it occurs. Six standard errors of 20,000 draws: 0.003.
     drawn = model.sample(20_000, np.random.default_rng(0))["label"]
     assert drawn.mean() == pytest.approx((label == "yes").mean(), abs=0.004)
+
+
+def test_of_many_classes_frequent_ones_count_for_more_beside_a_rare_one() -> None:
+    schema = Schema.of(
+        {
+            "x": {"kind": "categorical", "categories": ["a", "b"]},
+            "label": {"kind": "categorical", "categories": ["no", "yes", "rare"], "nullable": False},
+        },
+        target="label",
+    )
+    label = ["no"] * 20_000 + ["yes"] * 10_000 + ["rare"] * 200
+    model = fitted(pa.table({"x": ["a"] * len(label), "label": label}), schema, SilentNoise())
+    np.testing.assert_allclose(model.balanced[:3], [RARE_OF_MANY * 200, RARE_OF_MANY * 200, 200], rtol=0.01)
 
 
 def test_a_numeric_target_keeps_its_distribution() -> None:

@@ -18,10 +18,14 @@ Floats = NDArray[np.float64]
 CLASSES = "rows per class"
 """The plan's line that pays for it."""
 RARE = 5.0
-"""A class is drawn, and counts for a teacher, as at most this many times the rarest. Chosen."""
+"""Of two classes, one counts for a teacher as at most this many times the other. Chosen (credit, LightGBM on three
+splits: AUC .970 with 5, .939 with 20)."""
+RARE_OF_MANY = 20.0
+"""The same of more than two classes: frequent ones have one another to be told from, under the same noise. Chosen on
+half of the splits of diabetes130 (log loss of the teacher .90 with 5, .88 with 20 and 40)."""
 RARE_CELLS = 20.0
-"""The same where cells are chosen: a frequent class can tell of its own features as finely as its rows allow.
-Chosen."""
+"""The same where cells are chosen, of any classes: a frequent one can tell of its own features as finely as its
+rows allow. Chosen."""
 RANGES = 12
 """Ranges of a numeric target. Chosen."""
 _STANDS_OUT = 2.0

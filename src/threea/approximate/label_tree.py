@@ -23,7 +23,6 @@ from threea.approximate.feature import Feature, fine_cells
 from threea.approximate.label_counts import (
     CLASSES,
     RANGES,
-    RARE,
     RARE_CELLS,
     balanced,
     combined,
@@ -53,13 +52,10 @@ class LabelAugmentedTree:
         pairs: Share of this stage's budget for the pairs along the tree, and the choice of it; the rest goes to the
             features one by one. Where there are too few rows for pairs, their share buys a second look at the features
             that tell most.
-        most: How many times as many rows as of the rarest class there may be of another; infinite to draw all as they
-            occur.
         ranges: How many classes a numeric target is cut into.
     """
 
     pairs: float = 0.55
-    most: float = RARE
     ranges: int = RANGES
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from threea.approximate.conditioning import distributions, posterior
 from threea.approximate.denoise import draw, proportions
 from threea.approximate.feature import Feature
-from threea.approximate.label_counts import CLASSES, RARE, RARE_CELLS, balanced
+from threea.approximate.label_counts import CLASSES, RARE, RARE_CELLS, RARE_OF_MANY, balanced
 from threea.model_summary import Histogram, ModelSummary, TreeFigure
 from threea.table.cells import Merged
 from threea.table.conditions import Given, draw_fitting, fitting
@@ -92,8 +92,9 @@ class TreeModel:
 
     @property
     def balanced(self) -> Floats:
-        """Rows per class; of listed ones, none counted as more than `RARE` times the rarest that stands out."""
-        return balanced(self.label, self.sizes, self.stddev, RARE)
+        """Rows per class; of listed ones, none counted as more than a multiple of the rarest that stands out."""
+        many = np.count_nonzero(self.sizes > 0) > 2
+        return balanced(self.label, self.sizes, self.stddev, RARE_OF_MANY if many else RARE)
 
     @property
     def effective_rows(self) -> float:
