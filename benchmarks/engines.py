@@ -8,7 +8,6 @@ import heapq
 import json
 import os
 import pickle
-import resource
 import shutil
 import subprocess
 import sys
@@ -73,42 +72,40 @@ def release(folder: Path, engine: str, workers: int | None, data: str = "data") 
     command = ["release", str(folder / data), "--schema", str(folder / "schema.toml"), "--recipe", "labeltree"]
     command += ["--epsilon", "1", "--rows", "same", "--engine", engine, "--out", str(out)]
     command += ["--workers", str(workers)] if workers else []
-    start, before = time.perf_counter(), _spent()
+    start = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", RELEASE, *command], stdout=subprocess.DEVNULL)
-    peaks: dict[int, int] = {}
+    seen: dict[int, tuple[int, float]] = {}
     while process.poll() is None:
-        for pid, memory in _tree(process.pid).items():
-            peaks[pid] = max(peaks.get(pid, 0), memory)
+        for pid, (memory, spent) in _tree(process.pid).items():
+            # One that is just ending has given its memory back.
+            seen[pid] = max(memory, seen.get(pid, (0, 0.0))[0]), spent
         time.sleep(0.05)
     seconds = time.perf_counter() - start
     shutil.rmtree(out, ignore_errors=True)
     if process.returncode:
         raise SystemExit(f"{command} failed")
-    driver = peaks.pop(process.pid, 0)
+    peaks = {pid: memory >> 10 for pid, (memory, _) in seen.items()}
     return {
         "engine": engine,
         "workers": workers,
         "seconds": round(seconds, 1),
-        "processor_seconds": round(_spent() - before, 1),
-        "driver_peak_mb": driver >> 10,
-        "largest_worker_peak_mb": max(peaks.values(), default=0) >> 10,
+        "processor_seconds": round(sum(spent for _, spent in seen.values()), 1),
+        "driver_peak_mb": peaks.pop(process.pid, 0),
+        "largest_worker_peak_mb": max(peaks.values(), default=0),
     }
 
 
-def _spent() -> float:
-    """Return the processor time of all processes that were started and waited for."""
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
-
-
-def _tree(root: int) -> dict[int, int]:
-    """Return the peak memory of a process and of all that it started, in KB."""
+def _tree(root: int) -> dict[int, tuple[int, float]]:
+    """Return the peak memory, in KB, and the processor time of a process and of all that it started."""
     found, waiting = {}, [root]
     while waiting:
         pid = waiting.pop()
         with suppress(OSError):
             status = Path(f"/proc/{pid}/status").read_text()
-            found[pid] = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0)
+            peak = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0)
+            # After the name, which may hold blanks: user and system time are the twelfth and thirteenth.
+            times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+            found[pid] = peak, sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
             for task in Path(f"/proc/{pid}/task").iterdir():
                 waiting += [int(child) for child in (task / "children").read_text().split()]
     return found
@@ -282,9 +279,10 @@ def _passes(rows: int, workers: int) -> dict[str, float]:
             spent.append(time.perf_counter() - start)
             return found
 
+        table = _opened(folder / "data", engine="dask", cluster=client)
         before = sum(client.run(time.process_time).values())
         ClusterBackend.sum = timed  # type: ignore[method-assign]
-        LabelTree().run(_opened(folder / "data", engine="dask", cluster=client), rows=1_000)
+        LabelTree().run(table, rows=1_000)
         ClusterBackend.sum = once  # type: ignore[method-assign]
         worked = sum(client.run(time.process_time).values()) - before
         close()
