@@ -106,6 +106,15 @@ class TestPairs:
             (0,), *((0, newest) for newest in range(29, 23, -1))
         ]  # fmt: skip
 
+    def test_sets_that_cannot_fit_are_not_tried(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tried: list[int] = []
+        once = ap_pairs._generalised
+        monkeypatch.setattr(ap_pairs, "_generalised", lambda sizes, cells: tried.append(1) or once(sizes, cells))
+        attributes = [attribute(f"c{place}", 4) for place in range(60)]
+        pairs = candidates(attributes, range(59), 8, 4, always=0)
+        assert {pair.parents for pair in pairs} == {(0,), *((0, other) for other in range(1, 59))}
+        assert len(tried) == len(pairs), "not the thousands of sets of two and three beside the target"
+
 
 class TestConditional:
     def test_exact_counts_give_their_own_distribution(self) -> None:

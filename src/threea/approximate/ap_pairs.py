@@ -6,6 +6,7 @@ Reference:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -44,6 +45,11 @@ class Attribute:
                 levels.append(level)
             finest //= 2
         return cls(feature, tuple(levels))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells each level has."""
+        return tuple(level.size for level in self.levels)
 
     def within(self, cells: float) -> Merged:
         """Return the finest level of at most so many cells; the coarsest if all have more."""
@@ -90,12 +96,13 @@ def candidates(
     """
     pairs: list[Pair] = []
     inside = set(added)
-    parents = [parent for parent in reversed(added) if attributes[parent].levels[0].size > 1]
+    sizes = [attribute.sizes for attribute in attributes]
+    parents = [parent for parent in reversed(added) if sizes[parent][0] > 1]
     for child in range(len(attributes)):
         if child in inside:
             continue
         own = attributes[child].within(math.sqrt(max(useful, 1.0)))
-        sets = _parent_sets(attributes, parents, useful / own.size, degree, always)
+        sets = _parent_sets(attributes, sizes, parents, useful / own.size, degree, always)
         found = [Pair(child, own, *chosen) for chosen in itertools.islice(sets, MOST_CANDIDATES)]
         if pairs and len(pairs) + len(found) > MOST_CANDIDATES:
             break
@@ -108,26 +115,45 @@ def generalised(attributes: Sequence[Attribute], cells: float) -> tuple[Merged, 
 
     None if even the coarsest have more.
     """
-    chosen = [0] * len(attributes)
-    while True:
-        levels = tuple(attribute.levels[level] for attribute, level in zip(attributes, chosen, strict=True))
-        if math.prod(level.size for level in levels) <= cells:
-            return levels
-        coarser = [place for place, attribute in enumerate(attributes) if chosen[place] + 1 < len(attribute.levels)]
+    chosen = _generalised(tuple(attribute.sizes for attribute in attributes), cells)
+    return None if chosen is None else _levels(attributes, chosen)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _generalised(sizes: tuple[tuple[int, ...], ...], cells: float) -> tuple[int, ...] | None:
+    """Return which level of each attribute, by the sizes of all: few differ, however many attributes there are."""
+    chosen = [0] * len(sizes)
+    while math.prod(own[level] for own, level in zip(sizes, chosen, strict=True)) > cells:
+        coarser = [place for place, own in enumerate(sizes) if chosen[place] + 1 < len(own)]
         if not coarser:
             return None
-        chosen[max(coarser, key=lambda place: (levels[place].size, place))] += 1
+        chosen[max(coarser, key=lambda place: (sizes[place][chosen[place]], place))] += 1
+    return tuple(chosen)
+
+
+def _levels(attributes: Sequence[Attribute], chosen: tuple[int, ...]) -> tuple[Merged, ...]:
+    return tuple(attribute.levels[level] for attribute, level in zip(attributes, chosen, strict=True))
 
 
 def _parent_sets(
-    attributes: Sequence[Attribute], parents: Sequence[int], cells: float, degree: int, always: int | None
+    attributes: Sequence[Attribute],
+    sizes: Sequence[tuple[int, ...]],
+    parents: Sequence[int],
+    cells: float,
+    degree: int,
+    always: int | None,
 ) -> Iterator[tuple[tuple[int, ...], tuple[Merged, ...]]]:
     """Yield sets of parents, with their levels, that have at most so many cells together."""
-    fixed = tuple(parent for parent in parents if parent == always and generalised([attributes[parent]], cells))
+    fixed = tuple(parent for parent in parents if parent == always and sizes[parent][-1] <= cells)
+    left = cells / math.prod(sizes[parent][-1] for parent in fixed)
     others = [parent for parent in parents if parent not in fixed]
+    fewest = sorted(sizes[parent][-1] for parent in others)
     for count in range(0 if fixed else 1, degree - len(fixed) + 1):
-        for more in itertools.combinations(others, count):
+        # Parents that fit nowhere, beside the coarsest others, are not tried: of hundreds there are millions of sets.
+        room = left / math.prod(fewest[: max(count - 1, 0)])
+        fitting = [parent for parent in others if sizes[parent][-1] <= room]
+        for more in itertools.combinations(fitting, count):
             chosen = (*fixed, *more)
-            levels = generalised([attributes[parent] for parent in chosen], cells)
-            if levels:
-                yield chosen, levels
+            levels = _generalised(tuple(sizes[parent] for parent in chosen), cells)
+            if levels is not None:
+                yield chosen, _levels([attributes[parent] for parent in chosen], levels)
