@@ -143,8 +143,9 @@ def summary(cells: Sequence[Cell], figure: str = "score") -> dict[str, Any]:
 
     Returns:
         mean, stdev (None for one seed), by_seed (None where it failed), seeds (how many succeeded), seconds (mean),
-        sources (hashes of the source that they were measured with), peak_memory_mb (the largest), and the first cell's
-        facts: rows, guarantee, accounted_epsilon, version, classifier; error, the first failure's, if any failed.
+        sources (hashes of the source that they were measured with), log_loss (mean, where every cell has one),
+        peak_memory_mb (the largest), and the first cell's facts: rows, guarantee, accounted_epsilon, version,
+        classifier; error, the first failure's, if any failed.
     """
     scores = [cell.get(figure) for cell in cells]
     known = [score for score in scores if score is not None]
@@ -160,6 +161,8 @@ def summary(cells: Sequence[Cell], figure: str = "score") -> dict[str, Any]:
     figures |= {name: done[0][name] for name in facts if done and name in done[0]}
     peaks = [cell["peak_memory_mb"] for cell in done if "peak_memory_mb" in cell]
     figures |= {"peak_memory_mb": max(peaks)} if peaks else {}
+    losses = [cell.get("log_loss") for cell in done]
+    figures |= {"log_loss": statistics.fmean(losses)} if losses and None not in losses else {}
     figures["sources"] = sorted({cell["source"] for cell in cells if "source" in cell})
     failed = [cell["error"] for cell in cells if "error" in cell]
     return figures | ({"error": failed[0]} if failed else {})

@@ -497,6 +497,12 @@ def test_what_json_cannot_say_is_none() -> None:
     }
 
 
+def test_a_mean_of_log_losses_is_of_all_cells_or_none() -> None:
+    cells = [{"score": 1.0, "log_loss": 0.25}, {"score": 1.0, "log_loss": 0.75}]
+    assert summary(cells)["log_loss"] == 0.5
+    assert "log_loss" not in summary([*cells, {"score": 1.0}])
+
+
 def test_a_summary_says_what_failed() -> None:
     found = summary([{"score": 0.5, "seconds": 2.0}, {"error": "error: X: y"}, {"score": 0.7, "seconds": 4.0}])
     assert found["mean"] == pytest.approx(0.6)
