@@ -1,7 +1,7 @@
 """Digits that `laplacegan-published` makes, and what classifiers make of them: the claim of its paper, about 90%.
 
 A classifier trained on real digits is scored on generated ones, which is what the paper measures, and one trained on
-generated digits on real ones. The picture is docs/images/digits-laplacegan-published-1.png.
+generated digits on real ones. The picture is docs/images/laplacegan-digits.png.
 """
 
 import os
@@ -29,7 +29,7 @@ def main() -> None:
     train, test = digits.split(0)
     train = train.slice(0, TRAINED)
     made = released(train, digits.schema, RECIPE, EPSILON, rows=MADE, delta=1e-5)
-    png("digits-laplacegan-published-1", sheet(digits, made))
+    png("laplacegan-digits", sheet(digits, made))
 
     def numbers(table: Any) -> tuple[NDArray[np.float64], list[str]]:
         columns = [table[name].to_numpy() for name in table.column_names if name != digits.target]
