@@ -10,10 +10,10 @@ import signal
 import socket
 import sys
 import tempfile
-import warnings
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -26,19 +26,22 @@ from threea.studio.gate import HOST, Gate, Keys
 from threea.studio.state import Studio
 
 _PREFIX = "threea-studio-"
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def serve_folder(folder: Path, *, browser: bool) -> None:
     """Serve until interrupted; uploads and jobs end with it."""
     root = Folder.at(folder)
-    # A signal may come before the server's first step: it is then ended before it began, and nothing is amiss.
-    warnings.filterwarnings("ignore", message="coroutine 'Server.serve' was never awaited")
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # However it is ended, uploads are removed; the server raises a signal anew once it has shut down.
+    for number in _ENDING:
+        # However it is ended, uploads are removed.
         signal.signal(number, _interrupt)
     with suppress(KeyboardInterrupt), private_folder() as uploads, listening() as listener:
         studio = Studio(folder=root, uploads=uploads, keys=Keys())
         port = listener.getsockname()[1]
+        server = make_server(studio, port)
+        for number in _ENDING:
+            # An exception in the midst of making an event loop would be told of: the server ends at its next step.
+            signal.signal(number, partial(_end, server))
         link = f"http://{HOST}:{port}{studio.keys.base}/?token={studio.keys.token}"
         try:
             sys.stdout.write(f"threea studio for {str(root.root)!a}. Open this link; it works once:\n  {link}\n")
@@ -46,13 +49,17 @@ def serve_folder(folder: Path, *, browser: bool) -> None:
             sys.stdout.flush()
             if browser:
                 webbrowser.open(entry_page(link, uploads).as_uri())
-            make_server(studio, port).run(sockets=[listener])
+            server.run(sockets=[listener])
         finally:
             studio.jobs.stop()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
+
+
+def _end(server: uvicorn.Server, number: int, frame: FrameType | None) -> None:
+    server.should_exit = True
 
 
 def make_server(studio: Studio, port: int) -> uvicorn.Server:
