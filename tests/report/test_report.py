@@ -6,7 +6,6 @@ import dataclasses
 import math
 import re
 from html.parser import HTMLParser
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -469,10 +468,14 @@ class TestPictures:
         positions = [float(position) for position, _, _ in chart.ticks]
         assert positions == sorted(positions)
         assert all(-1e-9 <= position <= 100 for position in positions)
-        # Half of both labels fits between their positions, at 2.5% of the width a letter.
-        lengths = [len(text) for _, _, text in chart.ticks]
-        gaps = [later - earlier for earlier, later in pairwise(positions)]
-        assert all(gap > 2.5 * sum(pair) / 2 for gap, pair in zip(gaps, pairwise(lengths), strict=True))
+        # At 2.5% of the width a letter; a label begins at its position, is about it, or ends there.
+        widths = [2.5 * len(text) for _, _, text in chart.ticks]
+        lefts = [
+            position - {"start": 0.0, "middle": width / 2, "end": width}[align]
+            for position, width, (_, align, _) in zip(positions, widths, chart.ticks, strict=True)
+        ]
+        ends = [left + width for left, width in zip(lefts, widths, strict=True)]
+        assert all(end < left for end, left in zip(ends, lefts[1:], strict=False)), "labels stand apart"
 
 
 def test_colours_have_contrast(proven: Release) -> None:

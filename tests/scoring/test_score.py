@@ -106,7 +106,7 @@ def test_it_is_planned_charged_and_certified(delta, kind, tmp_path):
     ledger = Ledger()
     recipe = Independent() if delta else threea.session.make_recipe("privbayes", {"noise": "laplace", "degree": "1"})
     release = threea.synthesize(
-        hospital.stays(2_000),
+        hospital.stays(10_000),
         schema=SCHEMA,
         epsilon=2.0,
         delta=delta,
