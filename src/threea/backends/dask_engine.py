@@ -39,7 +39,7 @@ _SETTINGS = {f"distributed.worker.memory.{limit}": False for limit in ("target",
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,
 }
 """Workers that we start write no part of a table to disk, and may take their time, and be lost, on a busy machine. They
-keep memory between batches: handing back every piece at once, as is the default, doubled the time of a pass."""
+keep memory between batches: handing back every piece at once, as is the default, takes time of its own."""
 
 
 def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]:
