@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from threea.adapt.prior import SLOPE, places, prior_covariance
+from threea.adapt.prior import PART, SLOPE, places, prior_covariance
 from threea.approximate.feature import Feature
 from threea.approximate.tree_model import Edge, TreeModel
 from threea.table.cells import Bins, Categories, Cells, Merged
@@ -47,7 +47,7 @@ def test_places_do_not_depend_on_the_unit(farthest: float) -> None:
 
 
 def test_weights_of_a_number_go_together_and_others_do_not() -> None:
-    covariance = prior_covariance(MODEL, (0, 1))
+    covariance = prior_covariance(MODEL, (0, 1), 1.0, MODEL)
     place = places(MODEL.features[0], AGE, MODEL.weights)
     assert covariance[:6, :6] == pytest.approx(np.eye(6) + SLOPE * np.outer(place, place))
     assert covariance[6:, 6:] == pytest.approx(np.eye(2))
@@ -57,9 +57,21 @@ def test_weights_of_a_number_go_together_and_others_do_not() -> None:
 def test_the_rarer_a_class_the_more_a_slope_may_tell_up_to_a_bound() -> None:
     place = places(MODEL.features[0], AGE, MODEL.weights)
     for rarest, slope in ((0.5, 2.0), (1e-6, 4.0), (0.0, 4.0)):
-        assert prior_covariance(MODEL, (0,), rarest) == pytest.approx(np.eye(6) + slope * np.outer(place, place))
+        assert prior_covariance(MODEL, (0,), rarest, MODEL) == pytest.approx(np.eye(6) + slope * np.outer(place, place))
 
 
 def test_with_a_tree_each_weight_is_on_its_own() -> None:
     joint = np.full((2, 6, 2), 1 / 12)
-    assert (prior_covariance(replace(MODEL, edges=(Edge(0, 1, joint, 0.0),)), (0, 1)) == np.eye(8)).all()
+    tree = replace(MODEL, edges=(Edge(0, 1, joint, 0.0),))
+    assert (prior_covariance(tree, (0, 1), 1.0, tree) == np.eye(8)).all()
+
+
+def test_parts_of_one_of_the_trees_cells_share_its_weight() -> None:
+    joint = np.full((2, 6, 2), 1 / 12)
+    finer = replace(MODEL, edges=(Edge(0, 1, joint, 0.0),))
+    halves = replace(finer.features[0], merged=Merged(cells=AGE, groups=(0, 1, 1, 2, 2, 3)))
+    tree = replace(finer, features=(halves, finer.features[1]))
+    covariance = prior_covariance(finer, (0, 1), 1.0, tree)
+    together = np.array([[one == other for other in (0, 1, 1, 2, 2, 3)] for one in (0, 1, 1, 2, 2, 3)], float)
+    assert covariance[:6, :6] == pytest.approx(together + PART * np.eye(6))
+    assert covariance[6:, 6:] == pytest.approx(np.eye(2))

@@ -4,7 +4,8 @@ It is linear in the features' merged cells. What the tree already says of the ta
 loss curves: it is first trained on rows drawn from the tree, which costs nothing, and then corrected by a few noisy
 gradients over the private rows. Each correction is a Newton step with the tree's own Hessian, by what all gradients
 so far say together, damped by the noise that is left on their mean. Where there are too few rows for a tree, a number's
-weights are taken to rise or fall with it, unless the rows say otherwise.
+weights are taken to rise or fall with it, unless the rows say otherwise; where there is a tree, cells are finer than
+its own if these tell more of the classes. At last it is calibrated (`calibration`): told how sure it may be.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
+from threea.adapt.calibration import MOST_CLASSES, calibrated
 from threea.adapt.number_teacher import taught_numbers
 from threea.adapt.prior import factored, prior_covariance
 from threea.adapt.taught import Taught, all_classes, centred, softmax
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.plan import Plan, Step
+from threea.approximate.finer_tree import with_informative_cells
 from threea.approximate.tree_model import TreeModel
 from threea.errors import SettingError
 from threea.table.cells import Bins, Merged
@@ -31,7 +34,7 @@ from threea.table.schema import Schema
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-STEP = "teacher's gradient"
+STEP, CALIBRATION = "teacher's gradient", "teacher's calibration"
 # Settings, all of them chosen.
 _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
 """Rows drawn from the tree to start from, and cells of their matrix, at most: seconds, and 64 MB."""
@@ -40,6 +43,10 @@ _DAMPING, _LEAST_DAMPING = 2.0, 5.0
 _OFF, _LOGIT_OFF = 0.18, 0.85
 """About how far a weight is taken to be off at the start, at least; and a row's logit, which adds up over features, so
 each weight of few features may be off by more. Chosen on Pima, where with less a noisy start was trusted too much."""
+_MOST_CELLS, _LEAST = 32, 0.003
+"""About how many cells of a feature it looks at, and the least share of the rows in each, where there is a tree."""
+_CALIBRATION = 0.08
+"""Share of the teacher's budget for its calibration."""
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
 
@@ -61,10 +68,16 @@ class Teacher:
     clip: float = 0.5
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
-        """Ask for a few gradients; for nothing without a target or features to learn from."""
+        """Ask for a few gradients and, of classes, a calibration; for nothing without a target or features."""
         if self.alpha == 1 or schema.target is None or not schema.features:
             return ()
-        return (Step(name=STEP, weight=self.weight, count=self.steps_taken),)
+        gradients = Step(name=STEP, weight=self.weight, count=self.steps_taken)
+        if schema[schema.target].kind.numeric:
+            return (gradients,)
+        return (
+            replace(gradients, weight=(1 - _CALIBRATION) * self.weight),
+            Step(name=CALIBRATION, weight=_CALIBRATION * self.weight),
+        )
 
     def adapt(self, model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel | Taught:
         """Train, and return the tree with a teacher at its side.
@@ -81,6 +94,10 @@ class Teacher:
         # All classes that stand out from the noise, but at least two.
         fewest = min(3 * model.stddev, float(np.sort(model.sizes)[-2]))
         classes = tuple(int(code) for code in np.flatnonzero(model.sizes >= fewest))
+        tree = model
+        if model.edges:
+            model = with_informative_cells(model, _MOST_CELLS, _LEAST, _CLEAR)
+        assert model.label is not None
         learned = _informative(model)
         cells = tuple(model.features[index].merged for index in learned)
         width = sum(merged.size for merged in cells)
@@ -93,7 +110,7 @@ class Teacher:
         clip = self.clip * (1.0 if len(classes) == 2 else math.sqrt(2))
         query = Gradient(model.label, classes, cells, np.zeros((len(classes), width)), tuple(class_weights), clip)
         stddev = table.stddev(query, plan[STEP])
-        prior = prior_covariance(model, learned, float(class_weights.min()))
+        prior = prior_covariance(model, learned, float(class_weights.min()), tree)
         precision = np.asarray(np.linalg.inv(prior), np.float64)
         start = weights = rows.trained(max(_DAMPING * max(stddev, model.stddev), _LEAST_DAMPING), precision)
         hessian = rows.hessian(start, self.clip)
@@ -106,14 +123,20 @@ class Teacher:
             left = stddev / math.sqrt(len(optima))
             damped = [factored(h, _damping(h, left / off) * precision) for h in hessian]
             weights = start + np.array([cho_solve(*pair) for pair in zip(damped, np.mean(optima, axis=0), strict=True)])
-        calibrated, stretch = rows.calibrated(weights, cells[0].size)
+        known, stretch = rows.stretched(weights, cells[0].size)
         # It learned of rare classes more often than they occur: back to the private ratio.
         occur = model.ratio[list(classes)] / np.maximum(model.weights[list(classes)], 1e-300)
-        calibrated[:, : cells[0].size] += np.log(np.maximum(occur, 1e-12))[:, None]
+        known[:, : cells[0].size] += np.log(np.maximum(occur, 1e-12))[:, None]
         read = centred(model, learned)
-        errors = np.array([left * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
+        errors = all_classes(
+            stretch * np.array([left * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
+        )
+        if len(classes) <= MOST_CLASSES:
+            matrix, shifts = calibrated(known, model, classes, learned, table, plan[CALIBRATION])
+            known, errors = matrix @ known, np.sqrt(matrix**2 @ errors**2)
+            known[:, : cells[0].size] += shifts[:, None]
         noise = {**model.noise, STEP: stddev}
-        return Taught(model, classes, learned, calibrated, self.alpha, all_classes(stretch * errors), noise)
+        return Taught(model, classes, learned, known, self.alpha, errors, noise)
 
 
 def _damping(hessian: Floats, noise: float) -> float:
@@ -192,7 +215,7 @@ class _OneHot:
                 break
         return weights
 
-    def calibrated(self, weights: Floats, first: int) -> tuple[Floats, float]:
+    def stretched(self, weights: Floats, first: int) -> tuple[Floats, float]:
         """Stretch and shift weights until the classes are as frequent, and as far apart, as the counts by class say.
 
         Clipping makes a teacher too sure of itself. How far apart its classes should be, on average, follows from the

@@ -115,6 +115,28 @@ class Feature:
         freedom = max((len(sizes) - 1) * (len(overall) - 1), 1)
         return float((((counts - expected) ** 2 / variance).sum() - freedom) / math.sqrt(2 * freedom))
 
+    def parts_of(self, coarser: Merged) -> Whole:
+        """Return which cell of a coarser merging each merged cell is a part of."""
+        parts = np.zeros(self.merged.size, np.int64)
+        parts[np.asarray(self.merged.groups)] = np.asarray(coarser.groups)
+        return parts
+
+    def informative_within(self, coarser: Merged, sizes: Floats) -> float:
+        """Return the same statistic of what its cells tell beyond the coarser ones that they are parts of."""
+        groups, parts = np.asarray(self.merged.groups), self.parts_of(coarser)
+        counts = np.array([np.bincount(groups, weights=row) for row in self.counts])
+        whole = np.array([np.bincount(parts, weights=row)[parts] for row in counts])
+        share = np.clip(counts.sum(axis=0) / np.maximum(whole.sum(axis=0), 1.0), 0.0, 1.0)
+        cells = np.bincount(groups)
+        own, all_parts = cells * self.stddev**2, np.bincount(parts, weights=cells)[parts] * self.stddev**2
+        chance = np.maximum(whole, 0.0) * share * (1 - share)
+        variance = np.maximum(own * (1 - 2 * share) + share**2 * all_parts + chance, 1e-9)
+        classes = int(np.count_nonzero(sizes > 0))
+        freedom = max((classes - 1) * (len(parts) - len(np.unique(parts))), 1)
+        alone = np.bincount(parts)[parts] == 1
+        missed = np.where(alone, 0.0, (counts - whole * share) ** 2 / variance)[sizes > 0]
+        return float((missed.sum() - freedom) / math.sqrt(2 * freedom))
+
     def likelihood(self, fitting: Floats) -> Floats:
         """Return how likely a value fits in each class and merged cell, given which share of each fine cell does."""
         groups, count = np.asarray(self.merged.groups), self.merged.size

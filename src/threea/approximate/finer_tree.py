@@ -32,9 +32,31 @@ def with_finer_features(model: TreeModel, most: int, least: float) -> TreeModel:
         most: About how many cells a feature may have.
         least: The smallest share of the rows that a new cell may hold.
     """
+    return _with_features(model, _finer_features(model, most, least))
+
+
+def with_informative_cells(model: TreeModel, most: int, least: float, clear: float) -> TreeModel:
+    """Return the tree with finer cells where, by the noisy counts, these tell more of the classes than the former.
+
+    Args:
+        model: A tree.
+        most: About how many cells a feature may have.
+        least: The smallest share of the rows that a new cell may hold.
+        clear: By how many standard deviations of noise and chance they must tell more.
+    """
+    pairs = zip(model.features, _finer_features(model, most, least), strict=True)
+    return _with_features(
+        model, tuple(new if new.informative_within(old.merged, model.sizes) > clear else old for old, new in pairs)
+    )
+
+
+def _finer_features(model: TreeModel, most: int, least: float) -> tuple[Feature, ...]:
     numbers = len(model.sizes) * max(len(model.edges), 1)
     most = min(most, math.isqrt(_MOST_NUMBERS // numbers)) if model.edges else most
-    finer = tuple(_finer_feature(feature, model.weights, most, least) for feature in model.features)
+    return tuple(_finer_feature(feature, model.weights, most, least) for feature in model.features)
+
+
+def _with_features(model: TreeModel, finer: tuple[Feature, ...]) -> TreeModel:
     edges = []
     for edge in model.edges:
         left, right = (_within(model.features[index], finer[index]) for index in (edge.parent, edge.child))

@@ -1,0 +1,191 @@
+"""Calibrate a teacher: how its scores go with the labels of the private rows, by one noisy histogram.
+
+Noise on its weights, clipped gradients, and a tree that takes features for independent make a teacher too sure of
+itself. Each class's logit is cut into ranges, and the private rows are counted by label and range: one bounded question
+of a few dozen counts. Then logits are stretched, mixed and shifted until rows drawn from the tree, weighted to have as
+many in each range, would have the same labels there: Platt scaling of two classes, matrix scaling of a few.
+
+Reference:
+    Platt 1999; Guo, Pleiss, Sun and Weinberger 2017 (matrix scaling).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from threea.adapt.taught import all_classes, softmax
+from threea.anonymize.door import PrivateTable
+from threea.anonymize.plan import Charge
+from threea.anonymize.query import Stack
+from threea.anonymize.score_histogram import MOST_LEAVES, ScoreHistogram, Trees
+from threea.approximate.tree_model import TreeModel
+from threea.table.cells import Merged
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+MOST_CLASSES = 16
+"""Of more classes, nothing is asked: each histogram would drown in the noise of all. Chosen."""
+# Settings, all of them chosen.
+_RANGES, _ROWS, _GRID = 12, 20_000, 1 << 16
+"""Ranges of a logit, rows drawn from the tree, and steps of a logit in 1."""
+_STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 1.0
+"""What a logit is taken to be stretched by before it is asked, and how far that may be off; how far each class's own
+stretch and mixture of logits, and its shift."""
+_TURNS, _LEAST = 12, 0.05
+"""Newton steps; the smallest stretch of two classes."""
+
+
+def calibrated(
+    weights: Floats,
+    model: TreeModel,
+    classes: Sequence[int],
+    learned: Sequence[int],
+    table: PrivateTable,
+    charge: Charge,
+) -> tuple[Floats, Floats]:
+    """Ask how logits go with labels, and return the matrix that mixes the classes' weights, and their shifts.
+
+    Args:
+        weights: One row per class, one column per merged cell of the learned features.
+        model: Where rows are drawn from.
+        classes: Those that the teacher knows; at most `MOST_CLASSES`.
+        learned: Positions of the features that it looks at.
+        table: Whom to ask.
+        charge: What pays.
+    """
+    assert model.label is not None
+    cells = tuple(model.features[index].merged for index in learned)
+    scores = weights[1:] - weights[:1] if len(classes) == 2 else weights - weights.mean(axis=0)
+    rows = _Scored.of(scores, model, classes, learned)
+    cuts = [tuple(np.unique(_quantiles(score, rows.evenly)).tolist()) for score in rows.steps]
+    asked = Stack(
+        tuple(ScoreHistogram(model.label, _sums(cells, line), cut) for line, cut in zip(scores, cuts, strict=True))
+    )
+    answer = table.measure(asked, charge)
+    counted = [part.value[list(classes)] for part in answer.parts]
+    return rows.scaled(counted, cuts, answer.stddev)
+
+
+def _sums(cells: tuple[Merged, ...], weights: Floats) -> Trees:
+    """Return sums of cells' weights as trees: one for each feature, with a leaf for each cell."""
+    whole = np.round(weights * _GRID).astype(np.int64)
+    offsets = np.cumsum([0, *(merged.size for merged in cells)])
+    every = (1 << MOST_LEAVES) - 1
+    reachable, values = [], []
+    for start, end in pairwise(offsets.tolist()):
+        for first in range(start, end, MOST_LEAVES):
+            own = slice(first, min(first + MOST_LEAVES, end))
+            count = own.stop - own.start
+            line, leaves = np.full(offsets[-1], every, np.int64), np.zeros(MOST_LEAVES, np.int64)
+            line[start:end] = 0
+            line[own] = 1 << np.arange(count)
+            leaves[:count] = whole[own]
+            reachable.append(line)
+            values.append(leaves)
+    return Trees(cells, np.array(reachable), np.array(values))
+
+
+def _quantiles(score: Whole, weights: Floats) -> Whole:
+    order = np.argsort(score, kind="stable")
+    below = np.cumsum(weights[order]) / weights.sum()
+    return np.asarray(score[order[np.searchsorted(below, np.arange(1, _RANGES) / _RANGES)]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """Rows drawn from the tree, as a teacher scores them.
+
+    Args:
+        steps: Logits in whole steps, shape (logits, rows).
+        weights: How many private rows each stands for, were the tree right.
+        evenly: The same, were all classes equally frequent.
+    """
+
+    steps: Whole
+    weights: Floats
+    evenly: Floats
+
+    @classmethod
+    def of(cls, scores: Floats, model: TreeModel, classes: Sequence[int], learned: Sequence[int]) -> _Scored:
+        group, codes = model.draw_balanced(_ROWS, np.random.default_rng(1))
+        known = np.isin(group, classes)
+        group = group[known]
+        total, start = np.zeros((len(scores), len(group)), np.int64), 0
+        whole = np.round(scores * _GRID).astype(np.int64)
+        for index in learned:
+            merged = model.features[index].merged
+            total += whole[:, start + merged.merge(codes[index][known])]
+            start += merged.size
+        often = np.bincount(group, minlength=len(model.sizes))[group]
+        return cls(total, model.sizes[group] / often, 1.0 / often)
+
+    def scaled(
+        self, counted: Sequence[Floats], cuts: Sequence[tuple[int, ...]], stddev: float
+    ) -> tuple[Floats, Floats]:
+        """Return the matrix and the shifts under which these rows' labels are as counted."""
+        places = [np.searchsorted(cut, line, side="right") for cut, line in zip(cuts, self.steps, strict=True)]
+        weights = self._raked(counted, places, stddev)
+        features = np.vstack([np.ones(self.steps.shape[1]), self.steps / _GRID])
+        middles = [
+            np.bincount(place, weights * line, len(cut) + 1)
+            / np.maximum(np.bincount(place, weights, len(cut) + 1), 1e-9)
+            for place, line, cut in zip(places, features[1:], cuts, strict=True)
+        ]
+        sums = np.mean([counts.sum(axis=1) for counts in counted], axis=0)
+        moments = np.column_stack([sums, *(counts @ middle for counts, middle in zip(counted, middles, strict=True))])
+        lengths = [len(middles[0]) / len(middles), *((middle**2).sum() for middle in middles)]
+        return _fitted(features, weights, moments, stddev**2 * np.array(lengths))
+
+    def _raked(self, counted: Sequence[Floats], places: Sequence[Whole], stddev: float) -> Floats:
+        """Return weights with which as many rows are in each range of each logit as were counted."""
+        weights = self.weights
+        for _ in range(5):
+            for counts, place in zip(counted, places, strict=True):
+                wanted = np.maximum(counts.sum(axis=0), stddev)
+                have = np.bincount(place, weights, len(wanted))
+                weights = weights * np.divide(wanted, have, out=np.ones_like(wanted), where=have > 0)[place]
+        return weights
+
+
+def _fitted(features: Floats, weights: Floats, moments: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """Return the logistic regression whose moments are nearest to those counted, by their noise and what is likely.
+
+    Args:
+        features: 1, and the logits; shape (features, rows).
+        weights: Of the rows.
+        moments: Sums of the features over rows of each class, shape (classes, features).
+        noise: Variance of the noise on each feature's.
+    """
+    two = len(features) == 2
+    moments = moments[1:] if two else moments
+    classes, width = moments.shape
+    start = np.column_stack([np.zeros(classes), _STRETCH * np.eye(classes)])
+    own = np.tile(np.r_[_SHIFT_OFF, np.full(width - 1, 0.0 if two else _MIX_OFF)] ** 2, classes)
+    stretched = (np.arange(width) == 1 + np.arange(classes)[:, None]).ravel() * _STRETCH_OFF
+    precision = np.linalg.inv(np.diag(own) + np.outer(stretched, stretched))
+    now = start.copy()
+    for _ in range(_TURNS):
+        p = softmax(all_classes(now @ features))
+        p = p[1:] if two else p
+        hessian = np.empty((classes, width, classes, width))
+        for one in range(classes):
+            for other in range(classes):
+                share = weights * (p[one] * (one == other) - p[one] * p[other])
+                hessian[one, :, other] = (features * share) @ features.T
+        flat = hessian.reshape(classes * width, -1)
+        missed = (moments - (weights * p) @ features.T).ravel()
+        # What chance adds to the private rows' own labels counts as noise, too.
+        trust = 1 / (np.tile(noise, classes) + np.diag(flat))
+        pulled = (flat * trust) @ missed - precision @ (now - start).ravel()
+        move = np.linalg.solve((flat * trust) @ flat + precision, pulled).reshape(now.shape)
+        now = now + np.clip(move, -0.5, 0.5)
+    if two:
+        stretch = max(float(now[0, 1]), _LEAST)
+        return stretch * np.eye(2), np.r_[0.0, now[0, 0]]
+    return now[:, 1:] @ (np.eye(classes) - 1 / classes), now[:, 0]
