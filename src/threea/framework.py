@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from threea import calendar_effects
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.certificate import Guarantee
@@ -144,6 +145,7 @@ class Recipe(ABC):
             if recipe.adapt:
                 tell("adapting", 2, 3)
                 model = recipe.adapt.adapt(model, table, plan)
+            calendars = calendar_effects.measured(model, table, plan)
             tell("done", 3, 3)
         table.check_ledger()
-        return Release.made(recipe, model, table, plan, rows=rows, seed=seed)
+        return Release.made(recipe, model, table, plan, rows=rows, seed=seed, calendars=calendars)

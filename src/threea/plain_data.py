@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 _HOMES = {
     "threea.release": ("Release",),
+    "threea.dated": ("Calendar",),
     "threea.certificate": ("Guarantee",),
     "threea.budget": ("Adjacency", "Budget"),
     "threea.anonymize.plan": ("Plan",),
