@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from threea import calendar_effects
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.plan import Plan, Step
 from threea.certificate import Guarantee
-from threea.describe import discover
+from threea.describe import calendar_effects, discover
 from threea.drawing import SAME
 from threea.errors import MissingExtra, SettingError
 

@@ -25,7 +25,7 @@ from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
 from threea.backends.frames import Frame
 from threea.certificate import Certificate, ClassShare, Guarantee, now
-from threea.dated import Calendar, Dated
+from threea.dated import Dated
 from threea.drawing import CHUNK_ROWS, SAME, class_ratio, default_note, default_rows
 from threea.model_summary import ModelSummary
 from threea.place import Place
@@ -34,6 +34,7 @@ from threea.report import words
 from threea.ruled import Ruled
 from threea.score import Score, Tried
 from threea.table import codec, conditions
+from threea.table.calendar import Calendar
 from threea.table.conditions import Among, Given
 from threea.table.dialect import Dialect
 from threea.table.schema import OTHER, Chunk, Schema
@@ -102,15 +103,7 @@ class Release:
 
     @classmethod
     def made(
-        cls,
-        recipe: Recipe,
-        model: Model,
-        table: PrivateTable,
-        plan: Plan,
-        *,
-        rows: int | str | None,
-        seed: int | None,
-        calendars: tuple[Calendar, ...] = (),
+        cls, recipe: Recipe, model: Model, table: PrivateTable, plan: Plan, *, rows: int | str | None, seed: int | None
     ) -> Self:
         """Write down what a recipe has made of a private table, and what happened on the way."""
         home = type(recipe).__module__
@@ -143,7 +136,6 @@ class Release:
             secure=table.secure,
             restore=table.restore,
             dialect=table.dialect,
-            calendars=calendars,
         )
 
     @property

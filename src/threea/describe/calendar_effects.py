@@ -23,8 +23,8 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Answer, Marginal, Stack
-from threea.dated import CALENDAR, MOST_DAYS, Calendar
 from threea.model_summary import Histogram
+from threea.table.calendar import MOST_DAYS, Calendar
 from threea.table.calendar_cells import LABELS, MONTH, PER_DAY, TIME, WEEKDAY, CalendarCells, month, weekday
 from threea.table.cells import Bins
 from threea.table.schema import Column, Kind, Schema
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
+CALENDAR = "weekdays and months of dates"
+"""The line of a plan that pays for it."""
 SHARE = 0.02
 """Of the budget, where there are dates. Chosen: of 20,000 rows a weekday's share is then known to about 0.3%."""
 FALSE_ALARM = 0.001
 """How often dates that are drawn evenly within bins stand out, for each of weekday, month and time of day."""
 _SHARP, _NOT_SHARP, _FEW = 4.0, 2.0, 0.1
-"""A count of midnights of fewer standard deviations is noise: they are then moments of the first hour. If it is the other
-times that add up to fewer, and to no more than a share of the rows, all are at midnight. Chosen."""
+"""A count of midnights of fewer standard deviations is noise: they are then moments of the first hour. If it is the
+other times that add up to fewer, and to no more than a share of the midnights, all are at midnight. Chosen."""
 _BINS, _DRAWS, _ROUNDS = 32, 1 << 14, 30
 """Of columns whose noisy histogram is not known; rows that tell how a model draws dates; rounds of raking. Chosen."""
 
