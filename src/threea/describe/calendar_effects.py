@@ -41,7 +41,7 @@ SHARE = 0.02
 """Of the budget, where there are dates. Chosen: of 20,000 rows a weekday's share is then known to about 0.3%."""
 FALSE_ALARM = 0.001
 """How often dates that are drawn evenly within bins stand out, for each of weekday, month and time of day."""
-_SHARP, _NOT_SHARP, _FEW = 4.0, 2.0, 0.1
+_SHARP, _NOT_SHARP, _FEW = 4.0, 3.0, 0.1
 """A count of midnights of fewer standard deviations is noise: they are then moments of the first hour. If it is the
 other times that add up to fewer, and to no more than a share of the midnights, all are at midnight. Chosen."""
 _BINS, _DRAWS, _ROUNDS = 32, 1 << 14, 30
@@ -109,10 +109,10 @@ def fitted(column: Column, histogram: Histogram | None, drawn: Floats, counts: M
 
 
 def _standing_out(evenly: Evenly, part: str, answer: Answer, noise: float) -> Floats | None:
-    """Return the shares that a part of the calendar is to have, if they stand out: Pearson's chi-squared says so.
+    """Return the shares that a part of the calendar is to have, if they stand out by a chi-squared test.
 
-    What it allows for: the noise, the chance by which rows fall within their bins, the noise on the model's own bins,
-    and the chance in the rows that it drew.
+    Its covariance is that of dates that are drawn evenly within their bins: the noise, the chance by which rows fall
+    within bins, the noise on the model's own bins, and the chance in the rows that it drew.
     """
     from scipy.special import chdtri
 
@@ -122,10 +122,13 @@ def _standing_out(evenly: Evenly, part: str, answer: Answer, noise: float) -> Fl
         return None
     within = evenly.given_bin(part)
     expected = evenly.shares @ within
-    chance = rows * (evenly.shares @ (within * (1 - within)))
-    of_model = noise**2 * (within**2).sum(axis=0)
-    of_draws = rows**2 / _DRAWS * (evenly.shares @ (within - expected) ** 2)
-    statistic = float(((counts - rows * expected) ** 2 / (answer.stddev**2 + chance + of_model + of_draws)).sum())
+    both = (within * evenly.shares[:, None]).T @ within
+    covariance = answer.stddev**2 * np.eye(len(counts)) + rows * (np.diag(expected) - both)
+    covariance += noise**2 * within.T @ within + rows**2 / _DRAWS * (both - np.outer(expected, expected))
+    # The counts are compared with shares of their own sum: one of them follows from the others.
+    less = (np.eye(len(counts)) - expected[:, None])[:-1]
+    apart = less @ counts
+    statistic = float(apart @ np.linalg.solve(less @ covariance @ less.T, apart))
     if statistic <= chdtri(freedom, FALSE_ALARM):
         return None
     share = expected + (1 - freedom / statistic) * (counts / rows - expected)

@@ -21,8 +21,9 @@ from threea.table.conditions import Between, Condition
 
 Floats = NDArray[np.float64]
 
-MOST_DAYS = 1 << 22
-"""From the first to the last day of a column whose calendar is looked at: the years 1 to 9999 fit in."""
+MOST_DAYS = 1 << 18
+"""From the first to the last day of a column whose calendar is looked at: about 700 years. Chosen: each day takes a
+number in memory."""
 
 
 @dataclass(frozen=True)
