@@ -32,6 +32,7 @@ NAMES = (
     "no_target",
     "two_tables",
     "numbers",
+    "dates",
     "ledger_faults",
     "fuzz",
     "kills",

@@ -335,7 +335,7 @@ class TestGolden:
 
     def test_there_is_one_of_each_kind_of_model_and_version(self):
         kinds = {"taught", "tree", "histograms", "gaussians", "gaussian_clusters", "graphical", "mixture", "network"}
-        kinds |= {"points", "published", "generator"}
+        kinds |= {"points", "published", "generator", "dated"}
         assert {file.stem for file in FILES} == {f"{kind}-{version}" for kind in kinds for version in (1,)}
         assert VERSION == 1, "a new version needs golden files: tests/golden/make.py"
         models = {type(load_release(file).model).__name__ for file in FILES}
@@ -344,6 +344,8 @@ class TestGolden:
         # In the file of two tables, which tests/linked reads.
         written.remove("ConditionalNetModel")
         assert models == written
+        (calendar,) = load_release(GOLDEN / "dated-1.threea").calendars
+        assert set(calendar.weights) == {"weekday"}
 
     @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
     def test_it_draws_the_same_rows(self, file):

@@ -9,8 +9,9 @@ import threea
 from threea import hospital
 from threea.anonymize.ledger import Ledger
 from threea.audit.replay import Setting, replay
-from threea.budget import Adjacency
+from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
+from threea.describe.calendar_effects import CALENDAR
 from threea.errors import BudgetRefused, SettingError
 from threea.model_file import load_release
 from threea.pricing import priced_together
@@ -74,8 +75,9 @@ def test_no_question_of_any_recipe_changes_by_more_than_its_price():
             plan = priced_together(recipes, table, 0.2)
             return tuned(recipes, table, plan, rows=200, seed=1, balance=False)
 
-    questions = replay(Tuned(), among=[Setting(adjacency=Adjacency.REPLACE, by_person=True)])
-    assert len(questions) == 4
+    setting = Setting(adjacency=Adjacency.REPLACE, by_person=True)
+    questions = replay(Tuned(), budget=Budget(8.0), among=[setting])
+    assert len(questions) == 6
     assert not any(question.over for question in questions)
 
 
@@ -90,7 +92,7 @@ def test_the_cost_shown_is_of_all_that_is_tried():
 def test_a_part_of_a_plan_charges_the_whole():
     prepared = prepare(hospital.stays(500), schema=SCHEMA, epsilon=1.0, tune=3)
     part = prepared.plan.part("independent: ")
-    assert [line.name for line in part.lines] == ["histograms given the label", "score"]
+    assert [line.name for line in part.lines] == ["histograms given the label", CALENDAR, "score"]
     assert part["score"].plan is prepared.plan
     assert part["score"].name == "independent: score"
     with pytest.raises(KeyError):

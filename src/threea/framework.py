@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.certificate import Guarantee
-from threea.describe import discover
+from threea.describe import calendar_effects, discover
 from threea.model_summary import ModelSummary
 from threea.pricing import check_sampling, priced
 from threea.progress import Progress, listening, tell
@@ -144,6 +144,7 @@ class Recipe(ABC):
             if recipe.adapt:
                 tell("adapting", 2, 3)
                 model = recipe.adapt.adapt(model, table, plan)
+            calendars = calendar_effects.measured(model, table, plan)
             tell("done", 3, 3)
         table.check_ledger()
-        return Release.made(recipe, model, table, plan, rows=rows, seed=seed)
+        return replace(Release.made(recipe, model, table, plan, rows=rows, seed=seed), calendars=calendars)

@@ -7,7 +7,8 @@ itself. It holds what follows from the schema and charged answers, as a `Release
 Guarantees:
     - Reading runs no code from the file: there is no pickle, and only classes on a closed list are made.
     - A file that differs from what was written in any bit is refused.
-    - What is read takes no more memory than a few times the file's size, and that has a limit.
+    - What is read takes no more memory than a few times the file's size, and that has a limit; a column of dates takes
+      a number more for each day between its bounds, which has one, too (`table.calendar.MOST_DAYS`).
     - Equal releases are written as equal bytes.
 """
 

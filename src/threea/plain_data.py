@@ -32,6 +32,7 @@ _HOMES = {
     "threea.backends.frames": ("Frame",),
     "threea.score": ("CalibrationPoint", "Expected", "Score", "Tried"),
     "threea.table.dialect": ("Dialect",),
+    "threea.table.calendar": ("Calendar",),
     "threea.table.cells": ("Bins", "Categories", "Merged"),
     "threea.table.row_vectors": ("VectorColumn",),
     "threea.table.column": ("Column", "Kind"),

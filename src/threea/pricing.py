@@ -11,7 +11,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.plan import Plan, Step
 from threea.certificate import Guarantee
-from threea.describe import discover
+from threea.describe import calendar_effects, discover
 from threea.drawing import SAME
 from threea.errors import MissingExtra, SettingError
 
@@ -112,8 +112,10 @@ def _steps(recipe: Recipe, table: PrivateTable) -> tuple[Step, ...]:
     for module, extra in recipe.needs.items():
         if importlib.util.find_spec(module) is None:
             raise MissingExtra(module, extra)
-    steps = recipe.approximate.steps(table.schema)
-    return steps + (recipe.adapt.steps(table.schema) if recipe.adapt else ())
+    steps = recipe.approximate.steps(table.schema) + (recipe.adapt.steps(table.schema) if recipe.adapt else ())
+    # What is not drawn from a model, or reads the rows without a proof, has no bins to draw days in.
+    drawn = recipe.guarantee is Guarantee.PROVEN and not recipe.fixed
+    return calendar_effects.steps(table.schema, steps) if drawn else steps
 
 
 def _weighing(steps: Sequence[Step], total: float) -> list[Step]:

@@ -25,6 +25,7 @@ from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
 from threea.backends.frames import Frame
 from threea.certificate import Certificate, ClassShare, Guarantee, now
+from threea.dated import Dated
 from threea.drawing import CHUNK_ROWS, SAME, class_ratio, default_note, default_rows
 from threea.model_summary import ModelSummary
 from threea.place import Place
@@ -33,6 +34,7 @@ from threea.report import words
 from threea.ruled import Ruled
 from threea.score import Score, Tried
 from threea.table import codec, conditions
+from threea.table.calendar import Calendar
 from threea.table.conditions import Among, Given
 from threea.table.dialect import Dialect
 from threea.table.schema import OTHER, Chunk, Schema
@@ -96,6 +98,8 @@ class Release:
     """What a model trained on it is expected to reach, if that was asked of the private table."""
     tried: tuple[Tried, ...] = ()
     """Which recipes it is the best of, by their scores; none if one was chosen without trying."""
+    calendars: tuple[Calendar, ...] = ()
+    """Of every date column that was counted by weekday and month, how its days are drawn."""
 
     @classmethod
     def made(
@@ -224,12 +228,16 @@ class Release:
 
     @property
     def source(self) -> Model:
-        """Where rows of the table are drawn from: the model, kept to the rules if there are any."""
-        return self._ruled if self.schema.rules else self.model
+        """Where rows of the table are drawn from: the model, its dates by the calendar, kept to the rules if any."""
+        return self._ruled if self.schema.rules else self._dated
+
+    @property
+    def _dated(self) -> Model:
+        return Dated(self.model, self.calendars) if self.calendars else self.model
 
     @cached_property
     def _ruled(self) -> Ruled:
-        return Ruled(self.model, self.schema, self.layout)
+        return Ruled(self._dated, self.schema, self.layout)
 
     @property
     def sample_weight(self) -> NDArray[np.float64]:
@@ -260,8 +268,8 @@ class Release:
 
     @cached_property
     def summary(self) -> ModelSummary:
-        """What the model says of itself."""
-        return self.model.summary
+        """What the model says of itself, and the noise on what was counted of dates."""
+        return self._dated.summary
 
     @property
     def classes(self) -> tuple[ClassShare, ...]:

@@ -23,6 +23,8 @@ from threea.anonymize.selection import Values
 from threea.backends.base import RowBackend
 from threea.backends.memory import MemoryBackend
 from threea.budget import Adjacency, Budget
+from threea.describe import calendar_effects
+from threea.describe.calendar_effects import CALENDAR
 from threea.describe.discover import SHARE, discover, steps
 from threea.errors import SettingError
 from threea.recipes import Independent
@@ -446,8 +448,9 @@ def test_discovery_asks_only_for_what_is_unknown() -> None:
 
 def test_a_known_schema_costs_nothing_to_discover() -> None:
     table = open_table(STAYS, schema=hospital.schema(), budget=Budget(1.0))
-    (line,) = Independent().plan(table).lines
-    assert line.share == 1.0
+    line, dates = Independent().plan(table).lines
+    assert (line.share + dates.share, dates.name) == (1.0, CALENDAR)
+    assert dates.share == pytest.approx(calendar_effects.SHARE)
 
 
 # Odd tables.
@@ -570,7 +573,8 @@ def test_a_question_that_no_column_needs_is_planned_and_not_charged(tmp_path: Pa
     assert planned[4] == "discover target"
     release = Independent().run(table, rows=10, plan=plan)
     charged = [charge.line for charge in ledger.charges(ledger.releases()[0].id)]
-    assert charged == ["discover kinds", "discover categories", *planned[5:]]
+    assert planned[-1] == CALENDAR
+    assert charged == ["discover kinds", "discover categories", *planned[5:-1]]
     assert [line.name for line in release.spent] == charged
 
 

@@ -8,6 +8,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.compute as pc
+
 from threea import hospital
 from threea.anonymize.open_table import open_table
 from threea.anonymize.open_tables import open_tables
@@ -31,13 +33,16 @@ KINDS = {
     "graphical": ("aim", "plain", 10.0, {"bins": 4}),
     "generator": ("dpmerf", "plain", 10.0, {"features": 8, "iterations": 3, "batch": 8, "width": 4}),
     "published": ("dpmix-published", "plain", 10.0, {"points": 4}),
+    "dated": ("independent", "weekdays", 1000.0, {"bins": 2}),
 }
+WEEKDAYS = CASES["plain"].table.filter(pc.less(pc.day_of_week(CASES["plain"].table["seen"]), 5))
+TABLES = {**CASES, "weekdays": replace(CASES["plain"], table=WEEKDAYS)}
 
 
 def release_of(kind):
     name, case, epsilon, settings = KINDS[kind]
     columns = ("person", "colour", "length", "age", "seen", "label")
-    case = CASES[case].only(*columns)
+    case = TABLES[case].only(*columns)
     table = open_table(
         case.table,
         schema=case.schema,

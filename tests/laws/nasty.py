@@ -29,6 +29,7 @@ from threea.anonymize.vectors import MOST_SCORE, Frame, Lengths, Moment, Vectors
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
+from threea.table.calendar_cells import LABELS, CalendarCells
 from threea.table.cells import Digits, Merged
 from threea.table.row_vectors import RowVectors
 from threea.table.schema import Schema
@@ -190,7 +191,13 @@ _NUMBERS = tuple(SCHEMA[name] for name in ("number", "whole", "cost", "day"))
 _PLAIN = [column.cells(3) for column in SCHEMA.modelled]
 _MERGED = [Merged(cells=cells, groups=tuple(n // 2 for n in range(cells.size))) for cells in _PLAIN]
 _CELLS = st.sampled_from([*_PLAIN, *_MERGED])
-_COUNTED = st.sampled_from([*_PLAIN, *_MERGED, *(Digits(column=column.name) for column in _NUMBERS)])
+_CALENDARS = [
+    CalendarCells(column=column.name, part=part, moments=moments, special=column.special)
+    for column in _NUMBERS
+    for part in LABELS
+    for moments in (False, True)
+]
+_COUNTED = st.sampled_from([*_PLAIN, *_MERGED, *(Digits(column=column.name) for column in _NUMBERS), *_CALENDARS])
 _WEIGHTS = [0.0, 0.7, -1.3, 12.0, 30.0, -1e308, math.inf, -math.inf, math.nan, 5e-324]
 
 

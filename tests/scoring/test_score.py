@@ -16,6 +16,7 @@ from threea.anonymize.open_table import open_table
 from threea.audit.replay import Setting, replay
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
+from threea.describe.calendar_effects import CALENDAR
 from threea.errors import MissingExtra, SettingError
 from threea.model_file import load_release
 from threea.recipes import Independent
@@ -134,10 +135,10 @@ def test_it_is_planned_charged_and_certified(delta, kind, tmp_path):
 
 def test_the_receipt_shows_its_price_and_nothing_is_asked_without_it():
     prepared = prepare(hospital.stays(500), schema=SCHEMA, epsilon=1.0, recipe="independent", score=0.25)
-    assert "score                       25%" in str(prepared)
+    assert "score                         25%" in str(prepared)
     release = threea.synthesize(hospital.stays(500), schema=SCHEMA, epsilon=1.0, recipe="independent", rows=10)
     assert release.score is None
-    assert [line.name for line in release.plan.lines] == ["histograms given the label"]
+    assert [line.name for line in release.plan.lines] == ["histograms given the label", CALENDAR]
 
 
 def test_rows_of_one_class_have_no_score_and_cost_none():

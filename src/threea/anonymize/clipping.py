@@ -28,6 +28,7 @@ from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
 from threea.errors import SettingError
+from threea.table.calendar_cells import CalendarCells
 from threea.table.cells import Bins, Categories, Digits, Merged
 from threea.table.row_vectors import VectorColumn
 from threea.table.schema import Column, Kind
@@ -57,7 +58,8 @@ QUERIES = frozenset(
     }
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
-_PARTS = QUERIES | {Categories, Bins, Digits, Merged, Column, Frame, Scores, Projection, Trees, VectorColumn}
+_CELLS = frozenset({Categories, Bins, Digits, CalendarCells, Merged})
+_PARTS = QUERIES | _CELLS | {Column, Frame, Scores, Projection, Trees, VectorColumn}
 _FUNCTIONS = frozenset({Features, NetworkGradient})
 """Queries that hold a function of rows."""
 _PLAIN = frozenset({int, float, bool, str, NoneType, Kind, Moment, np.float64, np.int64, np.ndarray})

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.errors import SettingError
+from threea.table.calendar_cells import CalendarCells
 from threea.table.cells import AnyCells, Cells, Digits, Merged
 from threea.table.schema import Chunk, Column
 
@@ -189,7 +190,7 @@ class Marginal(OneHot):
         return np.where(inside, flat, -1)
 
 
-def unmerged(cells: AnyCells) -> Cells | Digits:
+def unmerged(cells: AnyCells) -> Cells | Digits | CalendarCells:
     """Return the cells that others were merged from: who remembers these knows those."""
     return cells.cells if isinstance(cells, Merged) else cells
 

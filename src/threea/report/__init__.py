@@ -7,7 +7,7 @@ rows. So it may be passed on with them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
 from threea.score import NAMES
 from threea.table import codec
+from threea.table.calendar import Calendar
 from threea.table.schema import Column, Kind, Schema
 
 if TYPE_CHECKING:
@@ -130,7 +131,14 @@ def _charts(release: Release, sample: pa.Table) -> tuple[ColumnChart | None, lis
     target = [schema[schema.target]] if schema.target else []
     drawn = _drawn(schema, summary, sample, target, scale=1.0)
     others = [column for column in schema.valued if column.name != schema.target]
-    return drawn[0] if drawn else None, _drawn(schema, summary, sample, others)
+    charts = [_by_calendar(chart, release.calendars) for chart in (*drawn, *_drawn(schema, summary, sample, others))]
+    return (charts[0], charts[1:]) if drawn else (None, charts)
+
+
+def _by_calendar(chart: ColumnChart, calendars: Sequence[Calendar]) -> ColumnChart:
+    """Say of a chart of dates what its days were drawn by."""
+    parts = [part for calendar in calendars if calendar.cells.column == chart.name for part in calendar.weights]
+    return replace(chart, caption=f"{chart.caption}; drawn by {' and by '.join(parts)}") if parts else chart
 
 
 def _drawn(

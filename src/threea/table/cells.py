@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.errors import SettingError
+from threea.table.calendar_cells import CalendarCells
 
 Values = NDArray[np.float64] | NDArray[np.int64]
 
@@ -249,7 +250,7 @@ class Merged:
 Cells = Categories | Bins
 """Cells that values can be drawn from."""
 
-AnyCells = Cells | Merged | Digits
+AnyCells = Cells | Merged | Digits | CalendarCells
 """Cells that rows can be counted in."""
 
 

@@ -1,4 +1,4 @@
-"""Single values of a column: spikes, sentinels, grain. What bins hide.
+"""Single values of a column: spikes, sentinels, grain, and days of the week. What bins hide.
 
 A code such as 999 for "never" that is smeared over a range, or rates of which there are ten and that become ten
 thousand, hardly move a histogram of wide bins. So cells are made from the real rows: a value that many rows hold has a
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from threea.evaluate.fidelity import calendar
 from threea.report.words import number, percent
 from threea.table import codec
 from threea.table.cells import Bins, Cells
@@ -99,12 +100,12 @@ def described(column: Column, real: Floats, synthetic: Floats) -> dict[str, Any]
         ``spikes`` (value, and its share of the ``real`` and of the ``synthetic`` rows), ``grain`` (the real ``step``,
         and the share of synthetic values that ``kept`` it), ``distinct`` (how many ``real`` values there are, if few,
         and the share of synthetic rows that ``kept`` to them), ``outside`` (share of synthetic values beyond the real
-        range) and ``broken`` (sentences).
+        range), ``calendar`` (of dates; see `calendar.compared`) and ``broken`` (sentences).
     """
     spikes = [dict(zip(("value", "real", "synthetic"), spike, strict=True)) for spike in common_values(real, synthetic)]
     known, drawn = real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]
     different = np.unique(known)
-    # Steps of dates are those of a calendar, which is not looked into here.
+    # Steps of dates are those of a calendar.
     step = None if column.kind.temporal else grain(real)
     result: dict[str, Any] = {
         "spikes": spikes,
@@ -113,6 +114,7 @@ def described(column: Column, real: Floats, synthetic: Floats) -> dict[str, Any]
         if not 0 < len(different) <= FEW or not len(drawn)
         else {"real": len(different), "kept": float(np.isin(drawn, different).mean())},
         "outside": float(((drawn < known.min()) | (drawn > known.max())).mean()) if len(known) and len(drawn) else 0.0,
+        "calendar": calendar.compared(column, real, synthetic) if column.kind.temporal else [],
     }
     return {**result, "broken": list(_broken(column, result))}
 
@@ -138,7 +140,7 @@ def _broken(column: Column, found: dict[str, Any]) -> list[str]:
     ]
     if found["outside"] > BEYOND:
         said.append(f"{percent(found['outside'])} of the released values lie beyond the real range")
-    return said
+    return [*said, *calendar.broken(found["calendar"])]
 
 
 def _shown(column: Column, value: float) -> str:

@@ -200,9 +200,19 @@ def render(scores: dict[str, Any], evidence: Evidence) -> str:
         curves=_curves(utility) if utility else [],
         distances=charts.distance_bars(fidelity["columns"]),
         overlays=[charts.overlay(column) for column in _by_distance(fidelity["columns"])],
+        dated=_dated(fidelity["columns"]),
         open_columns=OPEN_COLUMNS,
         heatmaps=_heatmaps(fidelity["correlation"]),
     )
+
+
+def _dated(columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return how dates are spread over the calendar, column by column and part by part."""
+    return [
+        {"column": column["name"], **entry}
+        for column in columns
+        for entry in column.get("values", {}).get("calendar", ())
+    ]
 
 
 def _useful_chart(utility: dict[str, Any]) -> Dots:
