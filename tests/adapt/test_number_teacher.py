@@ -103,9 +103,9 @@ def additive() -> tuple[pa.Table, Schema]:
 
 
 def test_numbers_are_as_far_apart_as_independent_features_make_them(additive: tuple[pa.Table, Schema]) -> None:
-    """A tree has features depend on one another through the label, and a teacher that takes its word expects too little.
+    """A tree has features depend on one another through the label: a teacher that takes its word expects too little.
 
-    One fixed seed, at epsilon 1. Of the number's variance the teacher's means had .80; with the tree's rows alone .67.
+    One fixed seed, at epsilon 1. The teacher's means rose by .80 of the number; with the tree's rows alone by .67.
     With seeds 4 to 6: .76 to .78, and .65 to .66.
     """
     table, schema = additive
