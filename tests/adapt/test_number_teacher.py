@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 
 from threea.adapt.number_teacher import label_scores
-from threea.adapt.taught import Taught
+from threea.adapt.taught import Taught, softmax
 from threea.adapt.teacher import STEP
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.recipes import LabelTree
+from threea.table.cells import Bins
 from threea.table.schema import Schema
 from threea.testing import SeededNoise
 
@@ -75,7 +76,7 @@ def test_prices_are_distributed_as_counted(made: tuple[Taught, pa.Table, np.ndar
         assert np.nanquantile(drawn, quantile) == pytest.approx(np.quantile(real, quantile), rel=0.15)
 
 
-def test_scores_rise_with_the_number_and_are_orthonormal(made: tuple[Taught, pa.Table, np.ndarray]) -> None:
+def test_scores_rise_with_the_number_and_are_orthogonal(made: tuple[Taught, pa.Table, np.ndarray]) -> None:
     tree = made[0].model
     scores = label_scores(tree)
     assert tree.label is not None
@@ -83,9 +84,49 @@ def test_scores_rise_with_the_number_and_are_orthonormal(made: tuple[Taught, pa.
     assert missing.sum() == 1
     share = np.maximum(tree.sizes[~missing], 0) / np.maximum(tree.sizes[~missing], 0).sum()
     gram = scores[~missing].T @ (scores[~missing] * share[:, None])
-    np.testing.assert_allclose(gram, np.eye(2), atol=0.05)
+    np.testing.assert_allclose(gram, np.diag([1.0, 0.25]), atol=0.05)
     middles = [np.mean([i for i, g in enumerate(tree.label.groups) if g == k]) for k in np.flatnonzero(~missing)]
     assert (np.diff(scores[~missing, 0][np.argsort(middles)]) > 0).all()
+
+
+@pytest.fixture(scope="module")
+def additive() -> tuple[pa.Table, Schema]:
+    """Return rows whose number is a sum of eight features that do not depend on one another, nearly without noise."""
+    rng = np.random.default_rng(1)
+    parts = rng.random((8, ROWS))
+    number = parts.sum(axis=0) + rng.normal(0, 0.1, ROWS)
+    names = [f"part {index}" for index in range(len(parts))]
+    kinds: dict[str, Any] = {name: {"kind": "real", "lower": 0.0, "upper": 1.0, "nullable": False} for name in names}
+    kinds["number"] = {"kind": "real", "lower": 0.0, "upper": 8.0, "nullable": False}
+    table = pa.table({**dict(zip(names, parts, strict=True)), "number": number})
+    return table, Schema.of(kinds, target="number")
+
+
+def test_numbers_are_as_far_apart_as_independent_features_make_them(additive: tuple[pa.Table, Schema]) -> None:
+    """A tree has features depend on one another through the label: a teacher that takes its word expects too little.
+
+    One fixed seed, at epsilon 1. The teacher's means rose by .80 of the number; with the tree's rows alone by .67.
+    With seeds 4 to 6: .76 to .78, and .65 to .66.
+    """
+    table, schema = additive
+    opened = open_table(table, schema=schema, budget=Budget(1.0, 1e-5), noise=SeededNoise(3))
+    recipe = LabelTree()
+    plan = recipe.plan(opened)
+    model = recipe.adapt.adapt(recipe.approximate.fit(opened, plan), opened, plan)
+    assert isinstance(model, Taught)
+    expected, number = _expected(model, table), table["number"].to_numpy()
+    assert np.cov(expected, number)[0, 1] / number.var() > 0.72
+
+
+def _expected(model: Taught, table: pa.Table) -> np.ndarray:
+    """Return the teacher's mean for real rows, as far as the middles of the label's cells tell it."""
+    tree = model.model
+    assert tree.label is not None
+    assert isinstance(tree.label.cells, Bins)
+    edges = np.asarray(tree.label.cells.edges)
+    codes = [feature.cells.index(table[feature.cells.column].to_numpy()) for feature in tree.features]
+    means = tree.spread @ ((edges[1:] + edges[:-1]) / 2)
+    return np.asarray(means[list(model.classes)] @ softmax(model.logits(codes)))
 
 
 def test_where_noise_leaves_no_number_there_is_nothing_to_learn() -> None:

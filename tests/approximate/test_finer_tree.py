@@ -1,11 +1,11 @@
-"""A tree told in finer cells and ranges: the same distribution."""
+"""A tree told in finer cells and ranges, or without its label: the same distribution of what is left."""
 
 import numpy as np
 import pytest
 
 from threea import hospital
 from threea.anonymize.open_table import open_table
-from threea.approximate.finer_tree import with_finer_features, with_finer_ranges
+from threea.approximate.finer_tree import with_finer_features, with_finer_ranges, without_label
 from threea.approximate.label_tree import LabelAugmentedTree
 from threea.budget import Budget
 from threea.recipes import LabelTree
@@ -48,3 +48,14 @@ def test_histograms_and_their_noise_stay(tree):
     for name, histogram in tree.histograms.items():
         np.testing.assert_allclose(finer.histograms[name].counts, histogram.counts, atol=1e-6)
         assert finer.histograms[name].stddev == pytest.approx(histogram.stddev)
+
+
+def test_without_its_label_a_tree_has_the_same_features_and_pairs(tree):
+    """Exact: every feature's and every pair's distribution is that of all classes together."""
+    alone = without_label(tree)
+    for before, after in zip(tree.features, alone.features, strict=True):
+        np.testing.assert_allclose(after.given, tree.ratio[None] @ before.given)
+    for before, after in zip(tree.edges, alone.edges, strict=True):
+        np.testing.assert_allclose(after.joint[0], np.tensordot(tree.ratio, before.joint, 1))
+    assert alone.label is None
+    assert alone.rows == tree.rows

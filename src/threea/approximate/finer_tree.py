@@ -1,4 +1,4 @@
-"""A tree of features told in finer cells, and in finer ranges of a number to predict: the same distribution.
+"""A tree of features told in finer cells, in finer ranges of a number to predict, or without it.
 
 What a tree says within its merged cells, and within a class, is that nothing there depends on anything else. So it can
 be written with finer cells, without changing what is drawn: room for a teacher that knows better.
@@ -113,6 +113,17 @@ def with_finer_ranges(model: TreeModel, most: int) -> TreeModel:
         edges=tuple(Edge(edge.parent, edge.child, edge.joint[former], edge.gap) for edge in model.edges),
         stddev=stddev,
     )
+
+
+def without_label(model: TreeModel) -> TreeModel:
+    """Return the tree of the features alone: as each occurs, and as pairs along the tree do, whatever the label."""
+    ratio = model.ratio
+    features = tuple(
+        replace(f, counts=f.counts.sum(axis=0, keepdims=True), given=(ratio @ f.given)[None]) for f in model.features
+    )
+    edges = tuple(replace(edge, joint=np.tensordot(ratio, edge.joint, 1)[None]) for edge in model.edges)
+    sizes = model.sizes.sum(keepdims=True)
+    return replace(model, label=None, spread=np.ones((1, 1)), sizes=sizes, features=features, edges=edges)
 
 
 def _numbered(before: Whole, wanted: Whole) -> Whole:
