@@ -39,6 +39,7 @@ LINES = [
     "tree edges",
     "pairs given the label",
     "teacher's gradient",
+    "teacher's calibration",
     CALENDAR,
 ]
 

@@ -50,10 +50,10 @@ def prepared(classes: int, noise: Any, epsilon: float = 1.0) -> tuple[PrivateTab
     return opened, plan, replace(model, features=merged, edges=()), codes
 
 
-def off(weights: np.ndarray, shifts: np.ndarray, classes: int, codes: np.ndarray) -> float:
+def off(weights: np.ndarray, classes: int, codes: np.ndarray) -> float:
     """Return by how much probabilities are off, on average."""
     places = codes + CELLS * np.arange(FEATURES)[:, None]
-    found = softmax(weights[:, places].sum(axis=1) + shifts[:, None])
+    found = softmax(weights[:, places].sum(axis=1))
     return float(np.abs(found - softmax(weights_of(classes)[:, places].sum(axis=1))).mean())
 
 
@@ -64,23 +64,23 @@ def test_a_teacher_that_is_too_sure_learns_how_sure_it_may_be(classes: int, nois
     opened, plan, model, codes = prepared(classes, noise)
     wrong = 3 * weights_of(classes)
     wrong[-1, :CELLS] += 1.5
-    matrix, shifts = calibrated(wrong, model, range(classes), range(FEATURES), opened, plan[CALIBRATION])
-    before = off(wrong, np.zeros(classes), classes, codes)
-    assert off(matrix @ wrong, shifts, classes, codes) < 0.2 * before
+    scaling = calibrated(wrong, model, range(classes), range(FEATURES), opened, plan[CALIBRATION])
+    before = off(wrong, classes, codes)
+    assert off(scaling.weights(wrong, CELLS), classes, codes) < 0.2 * before
 
 
 def test_classes_that_are_mixed_up_are_told_apart_again() -> None:
     opened, plan, model, codes = prepared(4, SilentNoise())
     mixed = np.array([[1, 0, 0, 0], [0, 0.7, 0.3, 0], [0, 0.3, 0.7, 0], [0, 0, 0.3, 0.7]]) @ weights_of(4)
-    matrix, shifts = calibrated(mixed, model, range(4), range(FEATURES), opened, plan[CALIBRATION])
-    assert off(matrix @ mixed, shifts, 4, codes) < 0.5 * off(mixed, np.zeros(4), 4, codes)
+    scaling = calibrated(mixed, model, range(4), range(FEATURES), opened, plan[CALIBRATION])
+    assert off(scaling.weights(mixed, CELLS), 4, codes) < 0.5 * off(mixed, 4, codes)
 
 
 def test_of_two_classes_the_order_of_the_rows_stays() -> None:
     """A teacher that knows nothing, or the opposite, is made unsure, not turned around."""
     opened, plan, model, _ = prepared(2, SilentNoise())
-    matrix, _ = calibrated(-weights_of(2), model, range(2), range(FEATURES), opened, plan[CALIBRATION])
-    assert 0 < matrix[1, 1] < 0.1
+    scaling = calibrated(-weights_of(2), model, range(2), range(FEATURES), opened, plan[CALIBRATION])
+    assert 0 < scaling.matrix[1, 1] < 0.1
 
 
 def test_it_asks_one_question_of_counts() -> None:

@@ -41,6 +41,31 @@ _TURNS, _LEAST = 12, 0.05
 """Newton steps; the smallest stretch of two classes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How a teacher's logits are scaled.
+
+    Args:
+        matrix: How much of every class's logit is in each one's.
+        shifts: What is added to each class's.
+        stddev: Of the noise on the counts that it follows from.
+    """
+
+    matrix: Floats
+    shifts: Floats
+    stddev: float
+
+    def weights(self, weights: Floats, first: int) -> Floats:
+        """Return weights whose sums are the scaled logits; those of the first feature, so many, take the shifts."""
+        scaled = self.matrix @ weights
+        scaled[:, :first] += self.shifts[:, None]
+        return scaled
+
+    def errors(self, errors: Floats) -> Floats:
+        """Return the standard deviations of scaled weights, were the classes' independent."""
+        return np.asarray(np.sqrt(self.matrix**2 @ errors**2))
+
+
 def calibrated(
     weights: Floats,
     model: TreeModel,
@@ -48,8 +73,11 @@ def calibrated(
     learned: Sequence[int],
     table: PrivateTable,
     charge: Charge,
-) -> tuple[Floats, Floats]:
-    """Ask how logits go with labels, and return the matrix that mixes the classes' weights, and their shifts.
+) -> Scaling:
+    """Ask how logits go with labels, and return how to scale them.
+
+    Cost:
+        One `Gaussian` event: of two classes a row adds 1 in one place, of more in one for each class.
 
     Args:
         weights: One row per class, one column per merged cell of the learned features.
@@ -64,12 +92,10 @@ def calibrated(
     scores = weights[1:] - weights[:1] if len(classes) == 2 else weights - weights.mean(axis=0)
     rows = _Scored.of(scores, model, classes, learned)
     cuts = [tuple(np.unique(_quantiles(score, rows.evenly)).tolist()) for score in rows.steps]
-    asked = Stack(
-        tuple(ScoreHistogram(model.label, _sums(cells, line), cut) for line, cut in zip(scores, cuts, strict=True))
-    )
-    answer = table.measure(asked, charge)
+    histograms = (ScoreHistogram(model.label, _sums(cells, line), cut) for line, cut in zip(scores, cuts, strict=True))
+    answer = table.measure(Stack(tuple(histograms)), charge)
     counted = [part.value[list(classes)] for part in answer.parts]
-    return rows.scaled(counted, cuts, answer.stddev)
+    return Scaling(*rows.scaled(counted, cuts, answer.stddev), answer.stddev)
 
 
 def _sums(cells: tuple[Merged, ...], weights: Floats) -> Trees:

@@ -131,11 +131,11 @@ class Teacher:
         errors = all_classes(
             stretch * np.array([left * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
         )
-        if len(classes) <= MOST_CLASSES:
-            matrix, shifts = calibrated(known, model, classes, learned, table, plan[CALIBRATION])
-            known, errors = matrix @ known, np.sqrt(matrix**2 @ errors**2)
-            known[:, : cells[0].size] += shifts[:, None]
         noise = {**model.noise, STEP: stddev}
+        if len(classes) <= MOST_CLASSES:
+            scaling = calibrated(known, model, classes, learned, table, plan[CALIBRATION])
+            known, errors = scaling.weights(known, cells[0].size), scaling.errors(errors)
+            noise[CALIBRATION] = scaling.stddev
         return Taught(model, classes, learned, known, self.alpha, errors, noise)
 
 
