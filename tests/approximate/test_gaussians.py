@@ -7,7 +7,7 @@ import pytest
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Answer
-from threea.approximate.covariance_denoising import covariances, second_moment, shrunk_means, spiked
+from threea.approximate.covariance_denoising import covariances, second_moment, shrunk_covariances, shrunk_means, spiked
 from threea.approximate.gaussians import HISTOGRAMS, SECOND_MOMENTS, ClassGaussians
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
@@ -224,12 +224,53 @@ def test_shortened_rows_keep_their_means():
     assert np.linalg.norm(apart[0]) == pytest.approx(np.linalg.norm(apart[1]), rel=0.15)
 
 
-def test_covariances_have_no_negative_eigenvalues():
+@pytest.mark.parametrize("denoise", [covariances, shrunk_covariances])
+@pytest.mark.parametrize("stddev", [0.0, 1.0, 1e9])
+def test_covariances_have_no_negative_eigenvalues(denoise, stddev):
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 50, (3, 20, 20))
     sizes = np.array([10.0, 50.0, 2.0])
-    found = covariances(noise + noise.transpose(0, 2, 1), 1.0, rng.normal(size=(3, 20)), sizes, sizes)
-    assert np.linalg.eigvalsh(found).min() > -1e-9 * np.abs(found).max()
+    found = denoise(noise + noise.transpose(0, 2, 1), stddev, rng.normal(size=(3, 20)), sizes, sizes)
+    assert np.isfinite(found).all()
+    assert np.linalg.eigvalsh(found).min() >= -1e-9 * np.abs(found).max()
+
+
+def seen_moments(differ, stddev, rng, width=60):
+    """Return two classes' noisy second moments around 0, their sizes, and their covariances.
+
+    Rows vary less and less along the coordinates; each class's covariance differs by about a share of that.
+    """
+    sizes = np.array([3_000.0, 1_000.0])
+    root = np.sqrt(4.0 / (1 + np.arange(width)))
+    draws = rng.standard_normal((2, width, 4 * width)) / np.sqrt(4 * width)
+    inner = (1 - differ) * np.eye(width) + differ * draws @ draws.transpose(0, 2, 1)
+    truth = root[:, None] * inner * root
+    noise = np.triu(rng.normal(0, stddev, (2, width, width)), 1)
+    noise += noise.transpose(0, 2, 1) + np.eye(width) * rng.normal(0, stddev * np.sqrt(2), (2, 1, width))
+    return truth * sizes[:, None, None] + noise, sizes, truth
+
+
+def test_covariances_without_noise_are_kept_and_differences_of_noise_alone_are_not():
+    rng = np.random.default_rng(8)
+    moments, sizes, truth = seen_moments(0.5, 0.0, rng)
+    means = np.zeros((2, 60))
+    np.testing.assert_allclose(shrunk_covariances(moments, 0.0, means, sizes, sizes), truth, atol=1e-6)
+    moments, sizes, _ = seen_moments(0.0, 100.0, rng)
+    found = shrunk_covariances(moments, 100.0, means, sizes, sizes)
+    seen = moments / sizes[:, None, None]
+    assert np.linalg.norm(found[1] - found[0]) < 0.05 * np.linalg.norm(seen[1] - seen[0])
+
+
+def test_small_differences_in_many_directions_are_found_where_no_eigenvalue_stands_out():
+    # The noise is seeded: the outcome is the same each time.
+    moments, sizes, truth = seen_moments(1.0, 100.0, np.random.default_rng(9))
+    missed = [
+        np.linalg.norm(np.diff(denoise(moments, 100.0, np.zeros((2, 60)), sizes, sizes) - truth, axis=0))
+        for denoise in (shrunk_covariances, covariances)
+    ]
+    apart = np.linalg.norm(np.diff(truth, axis=0))
+    assert missed[1] == pytest.approx(apart)
+    assert missed[0] < 0.9 * apart
 
 
 def test_classes_share_a_covariance_where_there_are_many():

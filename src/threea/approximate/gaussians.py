@@ -23,7 +23,13 @@ from threea.anonymize.query import Answer, Count, Marginal, Stack
 from threea.anonymize.vectors import BASIS_BITS, Frame, Lengths, Moment, Vectors, basis
 from threea.approximate.column_shape import ColumnShape
 from threea.approximate.conditioning import posterior, resampled
-from threea.approximate.covariance_denoising import covariances, denoised, second_moment, shrunk_means, smooth
+from threea.approximate.covariance_denoising import (
+    denoised,
+    second_moment,
+    shrunk_covariances,
+    shrunk_means,
+    smooth,
+)
 from threea.approximate.denoise import draw, proportions
 from threea.approximate.histograms import HistogramModel
 from threea.approximate.label_counts import existing
@@ -160,7 +166,7 @@ class ClassGaussians:
         moments, spread = moments * (length * near) ** 2, spread * (length * near) ** 2
         means = shrunk_means(seen, stddevs, sizes, second_moment(moments, spread, power, strongest, rows))
         counted = sizes if classes > 1 else sizes.sum()[None]
-        matrices = covariances(moments, spread, means[:, strongest], counted, sizes)
+        matrices = shrunk_covariances(moments, spread, means[:, strongest], counted, sizes)
         return Shape(frame, means, power, strongest, matrices)
 
 

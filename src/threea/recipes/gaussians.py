@@ -23,8 +23,8 @@ class Gaussians(Recipe):
     3. Count how long rows are [.02]: longer ones than most are shortened, so that a row's bound is small.
     4. Sum the squares of the coefficients [.08]: their power, smoothed.
     5. Sum the coefficients by class [.4]: their means, shrunk to the common one as far as noise explains them.
-    6. Sum the outer products of the strongest coefficients by class [.43]: their second moments, with the eigenvalues
-       that noise explains set to 0.
+    6. Sum the outer products of the strongest coefficients by class [.43]: their second moments. The eigenvalues of
+       the pooled covariance that noise explains are set to 0, and each class's is shrunk to it, as the means are.
     7. Draw a class, coefficients from its Gaussian, turn them back, and take the value of the same rank in each
        column's histogram: a Gaussian copula.
 
