@@ -35,7 +35,7 @@ from threea.session import make_recipe, synthesize
 from threea.table.from_types import widest
 from threea.table.schema import Schema
 
-MOST_ROWS, MOST_VALUES = 200_000, 15_000_000
+MOST_ROWS, MOST_VALUES = 200_000, 30_000_000
 """Drawing rows is free, and more of them teach a learner more of what the release knows: recipes draw at least as many
 rows as they were given, and up to so many rows or values."""
 PACKAGES = ("numpy", "scipy", "pyarrow", "opendp", "dp-accounting", "lightgbm", "scikit-learn")
@@ -156,6 +156,7 @@ def released(
     seed: int,
     rows: int | None = None,
     target_kind: str | None = None,
+    balance: bool = False,
 ) -> tuple[pa.Table, Cell]:
     """Make a release from the training rows; return its rows, and what it took.
 
@@ -174,6 +175,7 @@ def released(
         seed=seed,
         accept_unproven=recipe.guarantee is not Guarantee.PROVEN,
         target_kind=target_kind,
+        balance=balance,
     )
     synthetic = release.table
     seconds = time.perf_counter() - start

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -33,6 +33,8 @@ from threea.recipes import DEFAULT
 DATASETS = ("adult32", "census", "credit", "isolet", "physionet2012", "support2", "diabetes130", "mnist")
 LEARNER = "lightgbm"
 REAL = "real"
+RECIPES, REPLACE, BALANCE = "recipes", "replace", "balance"
+"""How releases are made: by default, under the paper's adjacency, with rare classes drawn more often."""
 
 
 def table1(
@@ -43,6 +45,7 @@ def table1(
     *,
     data: str | PathLike[str],
     replaced: Sequence[str] = (DEFAULT,),
+    balanced: Sequence[str] = (DEFAULT,),
     cells: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -57,14 +60,15 @@ def table1(
         data: The folder that holds the datasets.
         replaced: Of which recipes also releases under ``replace`` are made, the paper's adjacency; the default one. All
             others are under ``add-remove``.
+        balanced: Of which recipes also releases with balanced classes are made; the default one.
         cells: Where finished cells are kept, to go on from after a break.
         progress: Told of each cell.
 
     Returns:
         table, epsilon, adjacency, seeds, learner, versions; recipes (guarantee and settings of each); datasets, a list
-        of what `measure.facts` says with real, recipes and replace (the recipes under ``replace``; a
-        `cells.summary` each) and theirs (the paper's figures, or None), or dataset and skipped;
-        mean_distance_to_real with ours, replace, theirs and over (the datasets that it is the mean over).
+        of what `measure.facts` says with real, recipes, replace and balance (the recipes made so; a `cells.summary`
+        each) and theirs (the paper's figures, or None), or dataset and skipped; mean_distance_to_real with ours,
+        replace, balance, theirs and over (the datasets that it is the mean over).
 
     Raises:
         SettingError: A name or number is wrong.
@@ -72,7 +76,10 @@ def table1(
     """
     names = DATASETS if datasets is None else tuple(datasets)
     chosen = checked(names, recipes, [epsilon], seeds)
-    also = [name for name in chosen if name in replaced]
+    also = {
+        REPLACE: [name for name in chosen if name in replaced],
+        BALANCE: [name for name in chosen if name in balanced],
+    }
     store, rows = CellFile(cells), []
     for name, dataset in loaded(names, data):
         if isinstance(dataset, str):
@@ -96,36 +103,36 @@ def table1(
 def _row(
     dataset: Dataset,
     recipes: dict[str, Recipe],
-    replaced: Sequence[str],
+    also: Mapping[str, Sequence[str]],
     epsilon: float,
     seeds: int,
     store: CellFile,
     progress: Progress | None,
 ) -> dict[str, Any]:
-    by_recipe: dict[tuple[str, Adjacency], list[Cell]] = {(name, Adjacency.ADD_REMOVE): [] for name in (REAL, *recipes)}
-    by_recipe |= {(name, Adjacency.REPLACE): [] for name in replaced}
+    by_recipe: dict[tuple[str, str], list[Cell]] = {(RECIPES, name): [] for name in (REAL, *recipes)}
+    by_recipe |= {(made, name): [] for made, names in also.items() for name in names}
     for seed in range(seeds):
         train, test = dataset.split(seed)
-        for (name, adjacency), cells in by_recipe.items():
+        for (made, name), cells in by_recipe.items():
             recipe = recipes.get(name)
-            key = _key(dataset, name, recipe, seed, epsilon, adjacency)
-            cell = store.measured(key, _work(dataset, train, test, recipe, epsilon, adjacency, seed))
+            key = _key(dataset, name, recipe, seed, epsilon, made)
+            cell = store.measured(key, _work(dataset, train, test, recipe, epsilon, made, seed))
             cells.append(cell)
             if progress:
-                under = f" ({adjacency})" if adjacency is Adjacency.REPLACE else ""
-                progress(f"{dataset.name}, {name}{under}, seed {seed}: {shown(cell, dataset.metric)}")
+                how = "" if made == RECIPES else f" ({made})"
+                progress(f"{dataset.name}, {name}{how}, seed {seed}: {shown(cell, dataset.metric)}")
     theirs = dataset.published
     return {
         **facts(dataset),
-        REAL: summary(by_recipe[REAL, Adjacency.ADD_REMOVE]),
-        "recipes": {name: summary(by_recipe[name, Adjacency.ADD_REMOVE]) for name in recipes},
-        "replace": {name: summary(by_recipe[name, Adjacency.REPLACE]) for name in replaced},
+        REAL: summary(by_recipe[RECIPES, REAL]),
+        RECIPES: {name: summary(by_recipe[RECIPES, name]) for name in recipes},
+        **{made: {name: summary(by_recipe[made, name]) for name in names} for made, names in also.items()},
         "theirs": theirs
         and {"dataset": theirs.dataset, "rows": theirs.rows, "features": theirs.features, "scores": theirs.by_method},
     }
 
 
-def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon: float, adjacency: Adjacency) -> Key:
+def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon: float, made: str) -> Key:
     settings: dict[str, Any] = {
         "table": "table1",
         "learner": learner_settings(LEARNER),
@@ -136,7 +143,9 @@ def _key(dataset: Dataset, name: str, recipe: Recipe | None, seed: int, epsilon:
         "threea": threea.__version__,
     }
     if recipe is not None:
-        released_with = {"epsilon": epsilon, "delta": dataset.delta, "adjacency": str(adjacency)}
+        released_with = {"epsilon": epsilon, "delta": dataset.delta, "adjacency": str(_adjacency(made))}
+        if made == BALANCE:
+            released_with[BALANCE] = True
         settings |= {"recipe": about({name: recipe})[name]["settings"], **released_with}
         drawn = _drawn(recipe, dataset.training_rows, dataset.features + 1)
         if drawn not in (None, dataset.training_rows):
@@ -150,27 +159,32 @@ def _work(
     test: pa.Table,
     recipe: Recipe | None,
     epsilon: float,
-    adjacency: Adjacency,
+    made: str,
     seed: int,
 ) -> Callable[[], Cell]:
     def work() -> Cell:
         learned = train
-        made: Cell = {}
+        took: Cell = {}
         if recipe is not None:
-            learned, made = released(
+            learned, took = released(
                 dataset,
                 train,
                 recipe,
                 epsilon=epsilon,
                 delta=dataset.delta,
-                adjacency=adjacency,
+                adjacency=_adjacency(made),
+                balance=made == BALANCE,
                 seed=seed,
                 rows=_drawn(recipe, train.num_rows, train.num_columns),
             )
         figures = scored(dataset, real=train, train=learned, test=test, names=[LEARNER], seed=seed)[LEARNER]
-        return made | figures | {"score": figures[dataset.metric]}
+        return took | figures | {"score": figures[dataset.metric]}
 
     return work
+
+
+def _adjacency(made: str) -> Adjacency:
+    return Adjacency.REPLACE if made == REPLACE else Adjacency.ADD_REMOVE
 
 
 def _drawn(recipe: Recipe, rows: int, columns: int) -> int | None:
@@ -181,22 +195,27 @@ def _drawn(recipe: Recipe, rows: int, columns: int) -> int | None:
 def _distances(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the mean distance of each recipe's scores to the real ones, over the datasets where all have one."""
     measured = [row for row in rows if "skipped" not in row]
+    parts = (RECIPES, REPLACE, BALANCE)
     whole = [
         row
         for row in measured
-        if all(result["mean"] is not None for result in (row[REAL], *row["recipes"].values(), *row["replace"].values()))
+        if all(
+            result["mean"] is not None
+            for result in (row[REAL], *(cell for part in parts for cell in row[part].values()))
+        )
     ]
     ours = {
         part: {
             name: statistics.fmean(abs(row[REAL]["mean"] - row[part][name]["mean"]) for row in whole)
             for name in (whole[0][part] if whole else ())
         }
-        for part in ("recipes", "replace")
+        for part in parts
     }
     theirs = {method: MEAN_DISTANCE_TO_REAL[method] for method in METHODS}
     return {
-        "ours": ours["recipes"],
-        "replace": ours["replace"],
+        "ours": ours[RECIPES],
+        REPLACE: ours[REPLACE],
+        BALANCE: ours[BALANCE],
         "theirs": theirs,
         "over": [row["dataset"] for row in whole],
     }

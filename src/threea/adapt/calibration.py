@@ -34,7 +34,7 @@ MOST_CLASSES = 16
 # Settings, all of them chosen.
 _RANGES, _ROWS, _GRID = 12, 20_000, 1 << 16
 """Ranges of a logit, rows drawn from the tree, and steps of a logit in 1."""
-_STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 1.0
+_STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 2.0
 """What a logit is taken to be stretched by before it is asked, and how far that may be off; how far each class's own
 stretch and mixture of logits, and its shift."""
 _TURNS, _LEAST = 12, 0.05
