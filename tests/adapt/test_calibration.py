@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from threea.adapt.calibration import MOST_CLASSES, calibrated
+from threea.adapt.calibration import MOST_CLASSES, WAY, calibrated
 from threea.adapt.taught import softmax
 from threea.adapt.teacher import CALIBRATION
 from threea.anonymize.door import PrivateTable
@@ -50,11 +50,14 @@ def prepared(classes: int, noise: Any, epsilon: float = 1.0) -> tuple[PrivateTab
     return opened, plan, replace(model, features=merged, edges=()), codes
 
 
+def probabilities(weights: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return what weights say of rows."""
+    return softmax(weights[:, codes + CELLS * np.arange(FEATURES)[:, None]].sum(axis=1))
+
+
 def off(weights: np.ndarray, classes: int, codes: np.ndarray) -> float:
     """Return by how much probabilities are off, on average."""
-    places = codes + CELLS * np.arange(FEATURES)[:, None]
-    found = softmax(weights[:, places].sum(axis=1))
-    return float(np.abs(found - softmax(weights_of(classes)[:, places].sum(axis=1))).mean())
+    return float(np.abs(probabilities(weights, codes) - probabilities(weights_of(classes), codes)).mean())
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -64,22 +67,35 @@ def test_a_teacher_that_is_too_sure_learns_how_sure_it_may_be(classes: int, nois
     opened, plan, model, codes = prepared(classes, noise)
     wrong = 3 * weights_of(classes)
     wrong[-1, :CELLS] += 1.5
-    scaling = calibrated(wrong, model, range(classes), range(FEATURES), opened, plan[CALIBRATION])
+    scaling = calibrated(wrong, model, range(classes), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
     before = off(wrong, classes, codes)
     assert off(scaling.weights(wrong, CELLS), classes, codes) < 0.2 * before
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_unless_told_to_it_goes_half_of_the_way_and_keeps_the_ratio_of_the_classes(classes: int) -> None:
+    opened, plan, model, codes = prepared(classes, SilentNoise())
+    wrong = 3 * weights_of(classes)
+    wrong[-1, :CELLS] += 1.5
+    scaling = calibrated(wrong, model, range(classes), range(FEATURES), opened, plan[CALIBRATION])
+    found = scaling.weights(wrong, CELLS)
+    stretch = np.trace(scaling.matrix) / np.linalg.matrix_rank(scaling.matrix)
+    assert stretch == pytest.approx(3**-WAY, rel=0.1)
+    share = probabilities(found, codes).mean(axis=1)
+    assert share == pytest.approx(probabilities(weights_of(classes), codes).mean(axis=1), abs=0.02)
 
 
 def test_classes_that_are_mixed_up_are_told_apart_again() -> None:
     opened, plan, model, codes = prepared(4, SilentNoise())
     mixed = np.array([[1, 0, 0, 0], [0, 0.7, 0.3, 0], [0, 0.3, 0.7, 0], [0, 0, 0.3, 0.7]]) @ weights_of(4)
-    scaling = calibrated(mixed, model, range(4), range(FEATURES), opened, plan[CALIBRATION])
+    scaling = calibrated(mixed, model, range(4), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
     assert off(scaling.weights(mixed, CELLS), 4, codes) < 0.5 * off(mixed, 4, codes)
 
 
 def test_of_two_classes_the_order_of_the_rows_stays() -> None:
     """A teacher that knows nothing, or the opposite, is made unsure, not turned around."""
     opened, plan, model, _ = prepared(2, SilentNoise())
-    scaling = calibrated(-weights_of(2), model, range(2), range(FEATURES), opened, plan[CALIBRATION])
+    scaling = calibrated(-weights_of(2), model, range(2), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
     assert 0 < scaling.matrix[1, 1] < 0.1
 
 

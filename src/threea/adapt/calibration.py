@@ -39,6 +39,11 @@ _STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 2.0
 stretch and mixture of logits, and its shift."""
 _TURNS, _LEAST = 12, 0.05
 """Newton steps; the smallest stretch of two classes."""
+WAY = 0.5
+"""How far logits are scaled, of the way that would leave them exactly as sure as they may be, in powers of the stretch.
+Labels that are less sure are more noise to learners: the second half of the way takes more from the AUC than it adds to
+calibration. Chosen on splits that are not reported of census (LightGBM: AUC .9425, .9439, .9445, log loss .125, .128,
+.137 with 1, 0.5, 0) and PhysioNet (.803, .813, .814 and .344, .355, .409)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ def calibrated(
     learned: Sequence[int],
     table: PrivateTable,
     charge: Charge,
+    way: float = WAY,
 ) -> Scaling:
     """Ask how logits go with labels, and return how to scale them.
 
@@ -86,6 +92,7 @@ def calibrated(
         learned: Positions of the features that it looks at.
         table: Whom to ask.
         charge: What pays.
+        way: How far to scale, of all the way.
     """
     assert model.label is not None
     cells = tuple(model.features[index].merged for index in learned)
@@ -95,7 +102,7 @@ def calibrated(
     histograms = (ScoreHistogram(model.label, _sums(cells, line), cut) for line, cut in zip(scores, cuts, strict=True))
     answer = table.measure(Stack(tuple(histograms)), charge)
     counted = [part.value[list(classes)] for part in answer.parts]
-    return Scaling(*rows.scaled(counted, cuts, answer.stddev), answer.stddev)
+    return Scaling(*rows.scaled(counted, cuts, answer.stddev, way), answer.stddev)
 
 
 def _sums(cells: tuple[Merged, ...], weights: Floats) -> Trees:
@@ -152,7 +159,7 @@ class _Scored:
         return cls(total, model.sizes[group] / often, 1.0 / often)
 
     def scaled(
-        self, counted: Sequence[Floats], cuts: Sequence[tuple[int, ...]], stddev: float
+        self, counted: Sequence[Floats], cuts: Sequence[tuple[int, ...]], stddev: float, way: float
     ) -> tuple[Floats, Floats]:
         """Return the matrix and the shifts under which these rows' labels are as counted."""
         places = [np.searchsorted(cut, line, side="right") for cut, line in zip(cuts, self.steps, strict=True)]
@@ -166,7 +173,8 @@ class _Scored:
         sums = np.mean([counts.sum(axis=1) for counts in counted], axis=0)
         moments = np.column_stack([sums, *(counts @ middle for counts, middle in zip(counted, middles, strict=True))])
         lengths = [len(middles[0]) / len(middles), *((middle**2).sum() for middle in middles)]
-        return _fitted(features, weights, moments, stddev**2 * np.array(lengths))
+        fitted = _fitted(features, weights, moments, stddev**2 * np.array(lengths))
+        return _part_of_the_way(way, fitted, features[1:], weights, sums)
 
     def _raked(self, counted: Sequence[Floats], places: Sequence[Whole], stddev: float) -> Floats:
         """Return weights with which as many rows are in each range of each logit as were counted."""
@@ -211,7 +219,33 @@ def _fitted(features: Floats, weights: Floats, moments: Floats, noise: Floats) -
         pulled = (flat * trust) @ missed - precision @ (now - start).ravel()
         move = np.linalg.solve((flat * trust) @ flat + precision, pulled).reshape(now.shape)
         now = now + np.clip(move, -0.5, 0.5)
-    if two:
-        stretch = max(float(now[0, 1]), _LEAST)
-        return stretch * np.eye(2), np.r_[0.0, now[0, 0]]
-    return now[:, 1:] @ (np.eye(classes) - 1 / classes), now[:, 0]
+    matrix = np.maximum(now[:, 1:], _LEAST) if two else now[:, 1:] @ (np.eye(classes) - 1 / classes)
+    return matrix, now[:, 0]
+
+
+def _part_of_the_way(
+    way: float, fitted: tuple[Floats, Floats], scores: Floats, weights: Floats, sums: Floats
+) -> tuple[Floats, Floats]:
+    """Return a matrix and shifts that scale logits less, with classes as frequent as counted.
+
+    Args:
+        way: By how much of what was fitted; logits that may be surer than they are, by all of it.
+        fitted: Matrix and shifts of the classes that have a logit.
+        scores: Logits as they are, shape (logits, rows).
+        weights: Of the rows.
+        sums: How many rows of each class were counted.
+    """
+    matrix, shifts = fitted
+    scaled = matrix @ scores
+    stretch = float((weights * scaled * scores).sum() / max(float((weights * scores**2).sum()), 1e-300))
+    sharper = float(np.clip(stretch, _LEAST, 1.0)) ** (way - 1)
+    share = np.maximum(sums, max(1e-6 * float(sums.sum()), 1e-6))
+    share /= share.sum()
+    logits = all_classes(sharper * scaled + shifts[:, None])
+    moved = np.zeros(len(share))
+    for _ in range(_TURNS):
+        often = softmax(logits + moved[:, None]) @ weights / weights.sum()
+        moved += np.log(share / np.maximum(often, 1e-12))
+    if len(scores) == 1:
+        return sharper * float(matrix[0, 0]) * np.eye(2), np.r_[0.0, shifts[0]] + moved - moved[0]
+    return sharper * matrix, shifts + moved
