@@ -35,7 +35,7 @@ from threea.session import make_recipe, synthesize
 from threea.table.from_types import widest
 from threea.table.schema import Schema
 
-MOST_ROWS, MOST_VALUES = 200_000, 30_000_000
+MOST_ROWS, MOST_VALUES = 200_000, 15_000_000
 """Drawing rows is free, and more of them teach a learner more of what the release knows: recipes draw at least as many
 rows as they were given, and up to so many rows or values."""
 PACKAGES = ("numpy", "scipy", "pyarrow", "opendp", "dp-accounting", "lightgbm", "scikit-learn")
