@@ -124,18 +124,17 @@ class Feature:
     def informative_within(self, coarser: Merged, sizes: Floats) -> float:
         """Return the same statistic of what its cells tell beyond the coarser ones that they are parts of."""
         groups, parts = np.asarray(self.merged.groups), self.parts_of(coarser)
-        counts = np.array([np.bincount(groups, weights=row) for row in self.counts])
-        whole = np.array([np.bincount(parts, weights=row)[parts] for row in counts])
-        share = np.clip(counts.sum(axis=0) / np.maximum(whole.sum(axis=0), 1.0), 0.0, 1.0)
-        cells = np.bincount(groups)
-        own, all_parts = cells * self.stddev**2, np.bincount(parts, weights=cells)[parts] * self.stddev**2
-        chance = np.maximum(whole, 0.0) * share * (1 - share)
-        variance = np.maximum(own * (1 - 2 * share) + share**2 * all_parts + chance, 1e-9)
-        classes = int(np.count_nonzero(sizes > 0))
-        freedom = max((classes - 1) * (len(parts) - len(np.unique(parts))), 1)
-        alone = np.bincount(parts)[parts] == 1
-        missed = np.where(alone, 0.0, (counts - whole * share) ** 2 / variance)[sizes > 0]
-        return float((missed.sum() - freedom) / math.sqrt(2 * freedom))
+        counts = np.array([np.bincount(groups, weights=row) for row in self.counts])[sizes > 0]
+        whole = np.array([np.bincount(parts, weights=row)[parts] for row in np.maximum(counts, 0.0)])
+        share = whole / np.maximum(whole.sum(axis=0), 1e-9)
+        total = np.maximum(counts.sum(axis=0), 0.0)
+        noise, chance = np.bincount(groups) * self.stddev**2, share * total
+        variance = np.maximum(noise + chance, 1e-9)
+        # What a cell has of all classes is noisy, too, and follows from what the others of its part have.
+        likely = noise * ((1 - share) ** 2 + (len(counts) - 1) * share**2) + chance * (1 - share)
+        usual = float((likely / variance * (1 - 1 / np.bincount(parts)[parts])).sum())
+        missed = (counts - share * total) ** 2 / variance
+        return (float(missed.sum()) - usual) / math.sqrt(2 * max(usual, 1.0))
 
     def likelihood(self, fitting: Floats) -> Floats:
         """Return how likely a value fits in each class and merged cell, given which share of each fine cell does."""
