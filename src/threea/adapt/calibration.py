@@ -23,6 +23,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Stack
 from threea.anonymize.score_histogram import MOST_LEAVES, ScoreHistogram, Trees
+from threea.approximate.denoise import proportions
 from threea.approximate.tree_model import TreeModel
 from threea.table.cells import Merged
 
@@ -37,6 +38,9 @@ _RANGES, _ROWS, _GRID = 12, 20_000, 1 << 16
 _STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 2.0
 """What a logit is taken to be stretched by before it is asked, and how far that may be off; how far each class's own
 stretch and mixture of logits, and its shift."""
+_RARE = 0.01
+"""A class of a smaller share than this is calibrated the less, the rarer it is: of very many rows that are each hardly
+ever of it some are, and these few labels tell a learner nothing. Chosen for what is wrong with credit otherwise."""
 _TURNS, _LEAST = 12, 0.05
 """Newton steps; the smallest stretch of two classes."""
 WAY = 0.5
@@ -138,11 +142,13 @@ class _Scored:
         steps: Logits in whole steps, shape (logits, rows).
         weights: How many private rows each stands for, were the tree right.
         evenly: The same, were all classes equally frequent.
+        ratio: Share of each class.
     """
 
     steps: Whole
     weights: Floats
     evenly: Floats
+    ratio: Floats
 
     @classmethod
     def of(cls, scores: Floats, model: TreeModel, classes: Sequence[int], learned: Sequence[int]) -> _Scored:
@@ -156,7 +162,7 @@ class _Scored:
             total += whole[:, start + merged.merge(codes[index][known])]
             start += merged.size
         often = np.bincount(group, minlength=len(model.sizes))[group]
-        return cls(total, model.sizes[group] / often, 1.0 / often)
+        return cls(total, model.sizes[group] / often, 1.0 / often, proportions(model.sizes[list(classes)]))
 
     def scaled(
         self, counted: Sequence[Floats], cuts: Sequence[tuple[int, ...]], stddev: float, way: float
@@ -174,7 +180,28 @@ class _Scored:
         moments = np.column_stack([sums, *(counts @ middle for counts, middle in zip(counted, middles, strict=True))])
         lengths = [len(middles[0]) / len(middles), *((middle**2).sum() for middle in middles)]
         fitted = _fitted(features, weights, moments, stddev**2 * np.array(lengths))
-        return _part_of_the_way(way, fitted, features[1:], weights, sums)
+        return self._part_of_the_way(way, fitted)
+
+    def _part_of_the_way(self, way: float, fitted: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        """Return a matrix and shifts that scale logits less, with the private ratio of the classes in what is drawn.
+
+        Args:
+            way: By how much of what was fitted; logits that may be surer than they are, by all of it.
+            fitted: Matrix and shifts of the classes that have a logit.
+        """
+        (matrix, shifts), scores = fitted, self.steps / _GRID
+        scaled = matrix @ scores
+        stretch = float((self.weights * scaled * scores).sum() / max(float((self.weights * scores**2).sum()), 1e-300))
+        way *= min(float(self.ratio.min()) / _RARE, 1.0)
+        sharper = float(np.clip(stretch, _LEAST, 1.0)) ** (way - 1)
+        logits = all_classes(sharper * scaled + shifts[:, None])
+        moved = np.zeros(len(logits))
+        for _ in range(_TURNS):
+            often = softmax(logits + moved[:, None]) @ self.weights / self.weights.sum()
+            moved += np.log(np.maximum(self.ratio, 1e-9) / np.maximum(often, 1e-12))
+        if len(scores) == 1:
+            return sharper * float(matrix[0, 0]) * np.eye(2), np.r_[0.0, shifts[0]] + moved - moved[0]
+        return sharper * matrix, shifts + moved
 
     def _raked(self, counted: Sequence[Floats], places: Sequence[Whole], stddev: float) -> Floats:
         """Return weights with which as many rows are in each range of each logit as were counted."""
@@ -221,31 +248,3 @@ def _fitted(features: Floats, weights: Floats, moments: Floats, noise: Floats) -
         now = now + np.clip(move, -0.5, 0.5)
     matrix = np.maximum(now[:, 1:], _LEAST) if two else now[:, 1:] @ (np.eye(classes) - 1 / classes)
     return matrix, now[:, 0]
-
-
-def _part_of_the_way(
-    way: float, fitted: tuple[Floats, Floats], scores: Floats, weights: Floats, sums: Floats
-) -> tuple[Floats, Floats]:
-    """Return a matrix and shifts that scale logits less, with classes as frequent as counted.
-
-    Args:
-        way: By how much of what was fitted; logits that may be surer than they are, by all of it.
-        fitted: Matrix and shifts of the classes that have a logit.
-        scores: Logits as they are, shape (logits, rows).
-        weights: Of the rows.
-        sums: How many rows of each class were counted.
-    """
-    matrix, shifts = fitted
-    scaled = matrix @ scores
-    stretch = float((weights * scaled * scores).sum() / max(float((weights * scores**2).sum()), 1e-300))
-    sharper = float(np.clip(stretch, _LEAST, 1.0)) ** (way - 1)
-    share = np.maximum(sums, max(1e-6 * float(sums.sum()), 1e-6))
-    share /= share.sum()
-    logits = all_classes(sharper * scaled + shifts[:, None])
-    moved = np.zeros(len(share))
-    for _ in range(_TURNS):
-        often = softmax(logits + moved[:, None]) @ weights / weights.sum()
-        moved += np.log(share / np.maximum(often, 1e-12))
-    if len(scores) == 1:
-        return sharper * float(matrix[0, 0]) * np.eye(2), np.r_[0.0, shifts[0]] + moved - moved[0]
-    return sharper * matrix, shifts + moved
