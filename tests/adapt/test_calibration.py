@@ -68,6 +68,7 @@ def test_a_teacher_that_is_too_sure_learns_how_sure_it_may_be(classes: int, nois
     wrong = 3 * weights_of(classes)
     wrong[-1, :CELLS] += 1.5
     scaling = calibrated(wrong, model, range(classes), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
+    assert scaling
     before = off(wrong, classes, codes)
     assert off(scaling.weights(wrong, CELLS), classes, codes) < 0.2 * before
 
@@ -78,6 +79,7 @@ def test_unless_told_to_it_goes_half_of_the_way_and_keeps_the_ratio_of_the_class
     wrong = 3 * weights_of(classes)
     wrong[-1, :CELLS] += 1.5
     scaling = calibrated(wrong, model, range(classes), range(FEATURES), opened, plan[CALIBRATION])
+    assert scaling
     found = scaling.weights(wrong, CELLS)
     stretch = np.trace(scaling.matrix) / np.linalg.matrix_rank(scaling.matrix)
     assert stretch == pytest.approx(3**-WAY, rel=0.1)
@@ -89,6 +91,7 @@ def test_classes_that_are_mixed_up_are_told_apart_again() -> None:
     opened, plan, model, codes = prepared(4, SilentNoise())
     mixed = np.array([[1, 0, 0, 0], [0, 0.7, 0.3, 0], [0, 0.3, 0.7, 0], [0, 0, 0.3, 0.7]]) @ weights_of(4)
     scaling = calibrated(mixed, model, range(4), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
+    assert scaling
     assert off(scaling.weights(mixed, CELLS), 4, codes) < 0.5 * off(mixed, 4, codes)
 
 
@@ -96,6 +99,7 @@ def test_of_two_classes_the_order_of_the_rows_stays() -> None:
     """A teacher that knows nothing, or the opposite, is made unsure, not turned around."""
     opened, plan, model, _ = prepared(2, SilentNoise())
     scaling = calibrated(-weights_of(2), model, range(2), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
+    assert scaling
     assert 0 < scaling.matrix[1, 1] < 0.1
 
 

@@ -83,8 +83,8 @@ def calibrated(
     table: PrivateTable,
     charge: Charge,
     way: float = WAY,
-) -> Scaling:
-    """Ask how logits go with labels, and return how to scale them.
+) -> Scaling | None:
+    """Ask how logits go with labels, and return how to scale them; None if by noisy counts nobody has a class.
 
     Cost:
         One `Gaussian` event: of two classes a row adds 1 in one place, of more in one for each class.
@@ -102,6 +102,9 @@ def calibrated(
     cells = tuple(model.features[index].merged for index in learned)
     scores = weights[1:] - weights[:1] if len(classes) == 2 else weights - weights.mean(axis=0)
     rows = _Scored.of(scores, model, classes, learned)
+    if not rows.weights.sum() > 0:
+        # By the noisy counts there is nobody: nothing to ask.
+        return None
     cuts = [tuple(np.unique(_quantiles(score, rows.evenly)).tolist()) for score in rows.steps]
     histograms = (ScoreHistogram(model.label, _sums(cells, line), cut) for line, cut in zip(scores, cuts, strict=True))
     answer = table.measure(Stack(tuple(histograms)), charge)
@@ -242,7 +245,7 @@ def _fitted(features: Floats, weights: Floats, moments: Floats, noise: Floats) -
         flat = hessian.reshape(classes * width, -1)
         missed = (moments - (weights * p) @ features.T).ravel()
         # What chance adds to the private rows' own labels counts as noise, too.
-        trust = 1 / (np.tile(noise, classes) + np.diag(flat))
+        trust = 1 / np.maximum(np.tile(noise, classes) + np.diag(flat), 1e-9)
         pulled = (flat * trust) @ missed - precision @ (now - start).ravel()
         move = np.linalg.solve((flat * trust) @ flat + precision, pulled).reshape(now.shape)
         now = now + np.clip(move, -0.5, 0.5)

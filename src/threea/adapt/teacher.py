@@ -132,8 +132,9 @@ class Teacher:
             stretch * np.array([left * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
         )
         noise = {**model.noise, STEP: stddev}
-        if len(classes) <= MOST_CLASSES:
-            scaling = calibrated(known, model, classes, learned, table, plan[CALIBRATION])
+        few = len(classes) <= MOST_CLASSES
+        scaling = calibrated(known, model, classes, learned, table, plan[CALIBRATION]) if few else None
+        if scaling:
             known, errors = scaling.weights(known, cells[0].size), scaling.errors(errors)
             noise[CALIBRATION] = scaling.stddev
         return Taught(model, classes, learned, known, self.alpha, errors, noise)
