@@ -205,3 +205,21 @@ def test_classes_that_noise_alone_explains_are_not_drawn() -> None:
         assert set(group.tolist()) == {0, 1}
     tiny = fitted(table.slice(0, 12), schema, SeededNoise(0))
     assert (tiny.sizes > 0).sum() >= 1, "of a few rows, the largest classes stay"
+
+
+def test_features_of_few_cells_are_paired_under_noise_that_is_too_much_for_more():
+    """Of 3,000 rows, pairs of columns with three values stand out; of columns with many, they would not."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 3_000).astype(str)
+    names = [f"x{index}" for index in range(6)]
+    few = {name: rng.integers(0, 3, 3_000).astype(str) for name in names}
+    many = {name: rng.integers(0, 30, 3_000).astype(str) for name in names}
+    for columns, values, edges in ((few, 3, 5), (many, 30, 0)):
+        kinds = {n: {"kind": "categorical", "categories": [str(v) for v in range(values)]} for n in names}
+        kinds["label"] = {"kind": "categorical", "categories": ["0", "1"]}
+        schema = Schema.of(kinds, target="label")
+        table = open_table(
+            pa.table({**columns, "label": label}), schema=schema, budget=Budget(1.0), noise=SeededNoise(1)
+        )
+        recipe = LabelTree()
+        assert len(recipe.approximate.fit(table, recipe.plan(table)).edges) == edges

@@ -38,7 +38,7 @@ Whole = NDArray[np.int64]
 FEATURES, EDGES, PAIRS = "features given the label", "tree edges", "pairs given the label"
 _MOST_PAIR_CELLS = 1 << 24
 _FEWEST_PAIR_CELLS = 6
-"""With fewer cells a feature, pairs tell too little for what they cost."""
+"""With fewer cells a feature, if it has more, pairs tell too little for what they cost."""
 _AGAIN, _FEWEST_AGAIN, _CELLS_AGAIN = 8.0, 16, 6
 """Then features so many standard deviations clear of noise, and at least so many, are looked at again, in so many cells
 each."""
@@ -105,7 +105,7 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     # Cells must stand out from the noise, and be few beside the rows.
     finest = min(32, budgeted, effective / (10 * len(model.features)))
     most = int(np.clip(math.sqrt(effective / (4 * spread * stddev)), 2, max(finest, 2)))
-    if most < _FEWEST_PAIR_CELLS:
+    if most < min(_FEWEST_PAIR_CELLS, max(feature.merged.size for feature in model.features)):
         return _looked_at_again(model, table, plan)
     features = tuple(feature.coarser(most, weight, 2 * stddev / effective) for feature in model.features)
     model = replace(model, features=features)
