@@ -283,7 +283,7 @@ def test_laplace_noise_is_as_wide_as_the_event_says(kind, data, epsilon, max_row
     assert moved(before, after, "l1") <= scale * Fraction(epsilon)
 
 
-MARGINALS = st.lists(QUERIES[Marginal], min_size=1, max_size=4)
+MARGINALS = st.lists(QUERIES[Marginal].filter(lambda marginal: marginal.size <= 1_000), min_size=1, max_size=4)
 EXPECTED = st.one_of(st.floats(-10, 10), st.sampled_from([0.0, 0.5, 1e6, -1e6, 2.0**-11]))
 
 

@@ -11,6 +11,7 @@ from threea.adapt.private_gan import FAKES, GRADIENTS, Shape, made
 from threea.anonymize.events import Sampled
 from threea.approximate.label_counts import CLASSES
 from threea.budget import Budget
+from threea.describe.calendar_effects import CALENDAR
 from threea.errors import SettingError
 from threea.recipes import DPGan
 from threea.table.cells import Merged
@@ -33,7 +34,7 @@ def trained():
 def test_a_run_is_one_line_of_sampled_events(trained):
     table, plan, _, _ = trained
     spent = {line.name: line for line in table.spent(plan)}
-    assert set(spent) == {CLASSES, GRADIENTS}
+    assert set(spent) == {CLASSES, GRADIENTS, CALENDAR}
     assert spent[GRADIENTS].count == QUICK.approximate.rounds == 2
     assert isinstance(spent[GRADIENTS].event, Sampled)
     assert spent[GRADIENTS].event.rate == 0.5

@@ -60,8 +60,8 @@ def test_a_tree_has_pairs_and_no_more():
 
 
 def test_a_model_stays_within_its_size():
-    small, large = (released(AIM(max_model_size=size, iterations=100)).model.tree for size in (0.02, 8.0))
-    assert small.cells * 8 / 2**20 <= 0.02 < large.cells * 8 / 2**20
+    small, large = (released(AIM(max_model_size=size, iterations=100)).model.tree for size in (0.01, 8.0))
+    assert small.cells * 8 / 2**20 <= 0.01 < large.cells * 8 / 2**20
 
 
 def test_the_target_weighs_more_and_all_alike_if_asked_for():

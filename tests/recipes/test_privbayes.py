@@ -47,11 +47,11 @@ def test_settings_are_read_from_a_command_line() -> None:
 
 
 def test_laplace_noise_changes_no_question_by_more_than_its_price() -> None:
-    """With a large budget pairs are chosen; without one, everything is a count."""
+    """With a large budget pairs are chosen; without one, everything is a count, dates by the calendar too."""
     among = [Setting(rich=True), Setting(adjacency=Adjacency.REPLACE)]
     questions = replay(PrivBayes(noise="laplace", degree=1), among=among)
     assert {question.event for question in questions} == {"Pure"}
-    assert len(questions) == 3
+    assert len(questions) == 4
     for question in questions:
         assert not question.over, question
         assert question.tightest >= 0.99, question
