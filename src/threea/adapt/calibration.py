@@ -1,8 +1,8 @@
 """Calibrate a teacher: how its scores go with the labels of the private rows, by one noisy histogram.
 
 Noise on its weights, clipped gradients, and a tree that takes features for independent make a teacher too sure of
-itself. Each class's logit is cut into ranges, and the private rows are counted by label and range: one bounded question
-of a few dozen counts. Then logits are stretched, mixed and shifted until rows drawn from the tree, weighted to have as
+itself. Each class's logit is cut into ranges, and the private rows are counted by label and range: one bounded question,
+of two classes two dozen counts. Then logits are stretched, mixed and shifted until rows drawn from the tree, weighted to have as
 many in each range, would have the same labels there: Platt scaling of two classes, matrix scaling of a few.
 
 Reference:
@@ -40,7 +40,7 @@ _STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 2.0
 stretch and mixture of logits, and its shift."""
 _RARE = 0.01
 """A class of a smaller share than this is calibrated the less, the rarer it is: of very many rows that are each hardly
-ever of it some are, and these few labels tell a learner nothing. Chosen for what is wrong with credit otherwise."""
+ever of it some are, and these few labels tell a learner nothing. Chosen; on credit its gain drowned in the spread."""
 _TURNS, _LEAST = 12, 0.05
 """Newton steps; the smallest stretch of two classes."""
 WAY = 0.5
