@@ -1,9 +1,10 @@
 """Calibrate a teacher: how its scores go with the labels of the private rows, by one noisy histogram.
 
 Noise on its weights, clipped gradients, and a tree that takes features for independent make a teacher too sure of
-itself. Each class's logit is cut into ranges, and the private rows are counted by label and range: one bounded question,
-of two classes two dozen counts. Then logits are stretched, mixed and shifted until rows drawn from the tree, weighted to have as
-many in each range, would have the same labels there: Platt scaling of two classes, matrix scaling of a few.
+itself. Each class's logit is cut into ranges, and the private rows are counted by label and range: one bounded
+question, of two classes two dozen counts. Then logits are stretched, mixed and shifted until rows drawn from the tree,
+weighted to have as many in each range, would have the same labels there: Platt scaling of two classes, matrix scaling
+of a few.
 
 Reference:
     Platt 1999; Guo, Pleiss, Sun and Weinberger 2017 (matrix scaling).
