@@ -106,3 +106,9 @@ def test_what_finer_cells_tell_beyond_coarser_ones_is_a_test_statistic(parts):
         found.append(replace(finest, merged=groups).informative_within(coarser, sizes))
     assert abs(np.mean(found)) < 0.3
     assert 0.7 < np.std(found) < 1.3
+
+
+@pytest.mark.parametrize("sizes", [[0.0, 0.0], [-3.0, -5.0], [0.0, 40.0]])
+def test_classes_without_rows_by_the_noisy_counts_leave_the_cells_as_they_are(parts, sizes):
+    finer = with_informative_cells(replace(parts, sizes=np.array(sizes)), 16, 0.0, 4.0)
+    assert [f.merged.size for f in finer.features] == [4, 4]

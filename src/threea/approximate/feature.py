@@ -125,6 +125,9 @@ class Feature:
         """Return the same statistic of what its cells tell beyond the coarser ones that they are parts of."""
         groups, parts = np.asarray(self.merged.groups), self.parts_of(coarser)
         counts = np.array([np.bincount(groups, weights=row) for row in self.counts])[sizes > 0]
+        if not len(counts):
+            # By the noisy counts no class has a row: nothing to tell apart.
+            return -math.inf
         whole = np.array([np.bincount(parts, weights=row)[parts] for row in np.maximum(counts, 0.0)])
         share = whole / np.maximum(whole.sum(axis=0), 1e-9)
         total = np.maximum(counts.sum(axis=0), 0.0)
