@@ -93,6 +93,16 @@ class DividesByTheRows(Lawful):
         return model
 
 
+class TakesACountForPositive(Lawful):
+    """Takes it that noise leaves something of some count."""
+
+    def fit(self, table: PrivateTable, plan: Plan) -> Any:
+        model = super().fit(table, plan)
+        if max(each.max() for each in model.tables) < 0:
+            raise ValueError("no count is positive")
+        return model
+
+
 class LooksAtNeighbours(Lawful):
     """Asks for a sum over rows that are not treated one by one, and lets it change what is drawn."""
 
@@ -238,8 +248,9 @@ def test_a_lawful_recipe_passes(recipe: Recipe) -> None:
         (KeepsRows, "keeps_no_row", "the model holds a private value, in a ndarray"),
         (KeepsTheTable, "keeps_no_row", "the model holds a PrivateTable"),
         (DividesByTheRows, "survives_emptiness", "ZeroDivisionError: division by zero"),
+        (TakesACountForPositive, "survives_unlikely_noise", "ValueError: no count is positive"),
         (LooksAtNeighbours, "needs_only_sums", "rows are not treated alone"),
-        (FollowsTheOrder, "ignores_order", "rows in another order give another release"),
+        (FollowsTheOrder, "needs_only_sums", "rows in another order give another release"),
         (UsesTheGlobalGenerator, "leaves_the_global_generator_alone", "NumPy's global generator was used"),
         (Unrepeatable, "needs_only_sums", "another release"),
         (LeavesTheBounds, "survives", r"column age holds \[\d+\], which the schema does not allow"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -70,16 +71,15 @@ class SecureNoise:
         - `choose` with scale b and scores of sensitivity d is (2d/b)-DP.
         - `exponential` with scale b and scores of sensitivity d has privacy losses within a range of 2d/b.
         - Nothing can seed it.
-        - Making one draws from everything once, so that a library that does not load fails before anything is charged.
+        - Making the first one draws from everything, so that a library that does not load fails before anything is
+          charged.
     """
 
     secure = True
     arithmetic = "fixed-point int64, discrete noise"
 
     def __init__(self) -> None:
-        discrete_gaussian(np.zeros(1, np.int64), 1.0)
-        noisy(np.zeros(1, np.int64), 1.0, GAUSSIAN)
-        exactly(1, 0, 1.0, GAUSSIAN)
+        _draw_from_everything()
 
     def gaussian(self, sums: Integers, scale: float) -> Integers:
         """Add discrete Gaussian noise to a few numbers, rounded Gaussian noise to many."""
@@ -117,6 +117,14 @@ class SecureNoise:
     def generator(self) -> np.random.Generator:
         """Return one that starts from the operating system's entropy."""
         return np.random.default_rng()
+
+
+@cache
+def _draw_from_everything() -> None:
+    """Once in a process: what has loaded stays. A failure is no result, so the next one tries again."""
+    discrete_gaussian(np.zeros(1, np.int64), 1.0)
+    noisy(np.zeros(1, np.int64), 1.0, GAUSSIAN)
+    exactly(1, 0, 1.0, GAUSSIAN)
 
 
 def discrete_gaussian(sums: Integers, scale: float) -> Integers:

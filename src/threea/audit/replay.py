@@ -31,7 +31,7 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Integers
 from threea.anonymize.open_table import open_interior
 from threea.anonymize.plan import Charge
-from threea.anonymize.query import Stack
+from threea.anonymize.query import Rows, Stack
 from threea.anonymize.spending import Unit
 from threea.audit.neighbours import LAYOUT, PERSON, RULED, SCHEMA, corners, neighbours, table
 from threea.audit.recorder import Draw, Recorder, WatchedSpending
@@ -317,21 +317,24 @@ def tightness(recipe: Recipe, budget: Budget, base: pa.Table, first: Sequence[Dr
     engine = _Sums(base, spending)
     interior = open_interior(engine, budget=budget, schema=SCHEMA, noise=Recorder(spending, first))
     recipe.run(PrivateTable(replace(interior, spending=spending)))
-    candidates = corners(_CANDIDATES)
     tight: dict[str, float] = defaultdict(float)
+    alone: dict[int, list[Rows]] = {}
     seen = set[tuple[str, int]]()
     for charge, function in engine.sent:
         if function.step == 1.0 and isinstance(function.query, Stack):
             continue  # quality scores: the neighbours themselves reach their price
         if (charge.name, id(function.query)) not in seen:
             seen.add((charge.name, id(function.query)))
+            if id(function.schema) not in alone:
+                alone[id(function.schema)] = list(map(function.encoded, corners(_CANDIDATES).to_batches(1)))
+            candidates = alone[id(function.schema)]
             tight[charge.name] = max(tight[charge.name], _reached(function, charge.event, candidates, budget))
     return tight
 
 
-def _reached(function: ChunkSum, event: Event, candidates: pa.Table, budget: Budget) -> float:
-    batches = candidates.select([*function.columns] or LAYOUT.names[:1]).to_batches(max_chunksize=1)
-    rows = np.array([function(batch)[:-1] for batch in batches]).astype(np.float64)
+def _reached(function: ChunkSum, event: Event, candidates: Sequence[Rows], budget: Budget) -> float:
+    sums = (function.over(lambda row=row: row) for row in candidates)  # type: ignore[misc]
+    rows = np.array([function.checked(total) for total in sums]).astype(np.float64)
     order = 1 if function.norm is Norm.L1 else 2
     bound = function.norm.bound(function.query) / function.step
     if budget.adjacency is Adjacency.ADD_REMOVE or isinstance(event, Sampled):

@@ -40,6 +40,7 @@ from threea.testing.table_laws import (
     survives_a_billion_rows,
     survives_emptiness,
     survives_extreme_budgets,
+    survives_unlikely_noise,
 )
 from threea.testing.tables import CASES, PLAIN, Case
 
@@ -330,6 +331,7 @@ LAWS: tuple[Callable[[Recipe], None], ...] = (
     survives_emptiness,
     survives_extreme_budgets,
     survives_a_billion_rows,
+    survives_unlikely_noise,
     refuses_ids_alone,
     has_as_many_rows_as_it_should,
     spends_its_plan,

@@ -1,4 +1,4 @@
-"""Noise that is silent or seeded. A release made with either is stamped `guarantee: none`."""
+"""Noise that is silent, one-sided or seeded. A release made with any is stamped `guarantee: none`."""
 
 from __future__ import annotations
 
@@ -43,6 +43,21 @@ class SilentNoise:
     def generator(self) -> np.random.Generator:
         """Return the same one always: a method without a proof draws noise that cannot be silenced."""
         return np.random.default_rng(0)
+
+
+class OneSidedNoise(SilentNoise):
+    """Moves every sum by so many standard deviations, all of them to the same side."""
+
+    def __init__(self, far: float) -> None:
+        self._far = far
+
+    def gaussian(self, sums: Integers, scale: float) -> Integers:
+        """Add as many times the scale."""
+        return sums + round(self._far * scale)
+
+    def laplace(self, sums: Integers, scale: float) -> Integers:
+        """Add as many times the scale."""
+        return self.gaussian(sums, scale)
 
 
 class SeededNoise:

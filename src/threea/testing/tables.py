@@ -86,6 +86,12 @@ PUBLIC: dict[str, dict[str, Any]] = {
 }
 PLAIN = Case(pa.table(DATA), PUBLIC)
 
+FLAGS = (
+    PLAIN.only("label")
+    .with_column("smoker", DATA["smoker"], kind="boolean", nullable=False)
+    .with_column("ill", pa.array(cycled([True, False, True, False, False])), kind="boolean", nullable=False)
+)
+
 # What the description says and what a column's type can hold differ on purpose: text where numbers are due, numbers
 # where text is, moments for dates.
 _NASTY: dict[str, tuple[list[Any], pa.DataType, dict[str, Any]]] = {
@@ -176,6 +182,7 @@ CASES: dict[str, Case] = {
     "one feature": PLAIN.only("colour", "label"),
     "one feature, no target": replace(PLAIN.only("person", "age"), target=None),
     "no feature": PLAIN.only("person", "label"),
+    "flags alone": FLAGS,
     "rules": RULED,
 }
 """By what is poor about them. All have rows; laws that need an empty table cut one from these."""
