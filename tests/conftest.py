@@ -3,10 +3,12 @@
 Examples are the same in every run, so that a change is judged by itself.
 """
 
+import functools
 import os
 from pathlib import Path
 
 import pytest
+import typer.main
 from hypothesis import settings
 
 # Tests run side by side, one on each core: threads of their own would only wait for one another.
@@ -23,6 +25,9 @@ for variable, value in {
     "XLA_FLAGS": "--xla_backend_optimization_level=0",
 }.items():
     os.environ.setdefault(variable, value)
+
+# The command line reads its own options once in a process, not once in every test.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 settings.register_profile("patient", deadline=None, derandomize=True)
 settings.load_profile("patient")

@@ -430,8 +430,8 @@ def unsynced(monkeypatch):
 
 
 def test_random_faults_are_noticed_or_harmless(tmp_path, unsynced):
-    """`python -m benchmarks ledger_faults` strikes 10,000 times; here as many as take about 15 s of a processor."""
-    counts = faults.run(2000, 7, tmp_path)
+    """`python -m benchmarks ledger_faults` strikes 10,000 times; here as many as take about 5 s of a processor."""
+    counts = faults.run(700, 7, tmp_path)
     ends = {kind: set(found) for kind, found in counts.items()}
     for kind in (*faults.BYTES, faults.OLD_PAGE):
         for when in ("at rest", "live"):

@@ -339,10 +339,11 @@ def test_a_csv_file_is_not_cut_into_parts(tmp_path: Path) -> None:
     assert backend.dialect.separator == ","
 
 
-def test_a_cluster_that_is_not_there_is_told() -> None:
+def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="needs the extra dask")
     from threea.backends import dask_engine
 
+    monkeypatch.setattr(dask_engine, "_ANSWER", 0.5)
     with pytest.raises(InputError, match=r"^cluster \(tcp://127\.0\.0\.1:1\) does not answer: \w+; check its address$"):
         dask_engine.connect("tcp://127.0.0.1:1", None)
 

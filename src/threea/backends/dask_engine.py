@@ -31,6 +31,8 @@ _BUCKET_PARTS = 4
 """So many parts' worth of units go through one task of the shuffle."""
 _LOOK, _PATIENCE = 2.0, 120.0
 """Seconds between looks at whether there are workers, and without any before a pass is given up."""
+_ANSWER = 10.0
+"""Seconds for a cluster to answer."""
 _SETTINGS = {f"distributed.worker.memory.{limit}": False for limit in ("target", "spill", "pause", "terminate")} | {
     "distributed.worker.profile.enabled": False,
     "distributed.comm.timeouts.connect": "120s",
@@ -67,7 +69,7 @@ def connect(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], None]]
             return _started(workers or os.cpu_count() or 1)
     problem = ""
     try:
-        client = distributed.Client(cluster, set_as_default=False, timeout="10s")
+        client = distributed.Client(cluster, set_as_default=False, timeout=_ANSWER)
     except (OSError, TimeoutError, ValueError) as error:
         problem = type(error).__name__
     if problem:
