@@ -33,6 +33,7 @@ NAMES = (
     "two_tables",
     "numbers",
     "dates",
+    "rows",
     "ledger_faults",
     "fuzz",
     "kills",

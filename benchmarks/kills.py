@@ -44,7 +44,7 @@ def prepare(folder: Path) -> None:
 
 def _release(folder: Path, ledger: Path, out: Path) -> int:
     """Run the command in this process; return its exit code."""
-    described = ["--schema", folder / "schema.toml", "--recipe", "independent", "--epsilon", 1]
+    described = ["--schema", folder / "schema.toml", "--recipe", "independent", "--epsilon", 1, "--rows", 20_000]
     where = ["--ledger", ledger, "--dataset", "stays", "--out", out]
     sys.argv = [str(word) for word in ("threea", "release", folder / "table.parquet", *described, *where)]
     try:

@@ -25,6 +25,7 @@ from benchmarks.cells import Cell
 from benchmarks.datasets import Dataset
 from threea.budget import check_epsilon
 from threea.certificate import Guarantee
+from threea.drawing import least_rows
 from threea.errors import InputError, MissingExtra, SettingError
 from threea.evaluate.evidence import Matrix, matrices
 from threea.evaluate.utility import learners, metrics
@@ -35,9 +36,6 @@ from threea.session import make_recipe, synthesize
 from threea.table.from_types import widest
 from threea.table.schema import Schema
 
-MOST_ROWS, MOST_VALUES = 200_000, 15_000_000
-"""Drawing rows is free, and more of them teach a learner more of what the release knows: recipes draw at least as many
-rows as they were given, and up to so many rows or values."""
 PACKAGES = ("numpy", "scipy", "pyarrow", "opendp", "dp-accounting", "lightgbm", "scikit-learn")
 
 
@@ -141,8 +139,8 @@ def facts(dataset: Dataset) -> dict[str, Any]:
 
 
 def rows_drawn(rows: int, columns: int) -> int:
-    """Return how many synthetic rows a recipe draws from a release of so many rows and columns."""
-    return max(rows, min(MOST_ROWS, MOST_VALUES // columns))
+    """Return how many synthetic rows every recipe draws: as many as by default, but for the noise on their number."""
+    return max(rows, least_rows(columns))
 
 
 def released(

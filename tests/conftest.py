@@ -11,6 +11,8 @@ import pytest
 import typer.main
 from hypothesis import settings
 
+from threea import drawing
+
 # Tests run side by side, one on each core: threads of their own would only wait for one another.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -25,6 +27,9 @@ for variable, value in {
     "XLA_FLAGS": "--xla_backend_optimization_level=0",
 }.items():
     os.environ.setdefault(variable, value)
+
+# A release has 200,000 rows at least; for most tests a hundredth will do.
+USUAL, drawing.LEAST_ROWS = drawing.LEAST_ROWS, 2_000
 
 # The command line reads its own options once in a process, not once in every test.
 typer.main.get_command = functools.cache(typer.main.get_command)
@@ -43,3 +48,9 @@ def quick_learners():
         for learner, trees in fewer.items():
             patch.setitem(SETTINGS, learner, SETTINGS[learner] | trees)
         yield
+
+
+@pytest.fixture
+def usual_rows(monkeypatch):
+    """Draw as many rows by default as anybody gets."""
+    monkeypatch.setattr(drawing, "LEAST_ROWS", USUAL)

@@ -57,6 +57,7 @@ def test_every_block_is_of_a_kind_that_is_run_or_read():
 
 
 @pytest.mark.parametrize("name", MODULES)
+@pytest.mark.usefixtures("usual_rows")
 def test_examples_in_docstrings_hold(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -239,7 +239,7 @@ def test_the_receipt_says_what_a_reader_must_know() -> None:
 
     assert "Classes are not drawn in their private ratio" in told(balance=True)
     assert "Classes are not drawn" not in told()
-    assert "at least 20,000 (free, and learners gain); for another number, --rows N or --rows same" in told()
+    assert "at least 2,000 (free, and learners gain); for another number, --rows N or --rows same" in told()
     assert "Synthetic rows" not in told(rows=10)
     assert "a single one counts; for more, --max-rows-per-unit" in told(unit="patient_id")
     assert "Warning: epsilon 50 is above 10" in told(epsilon=50.0)

@@ -14,8 +14,6 @@ from benchmarks.cells import Cell, CellFile, Key, Progress, shown, summary
 from benchmarks.datasets import Dataset
 from benchmarks.datasets.published import MEAN_DISTANCE_TO_REAL, METHODS
 from benchmarks.measure import (
-    MOST_ROWS,
-    MOST_VALUES,
     about,
     checked,
     facts,
@@ -27,6 +25,7 @@ from benchmarks.measure import (
     versions,
 )
 from threea.budget import Adjacency
+from threea.drawing import LEAST_ROWS, LEAST_VALUES
 from threea.framework import Recipe
 from threea.recipes import DEFAULT
 
@@ -92,7 +91,7 @@ def table1(
         "adjacency": str(Adjacency.ADD_REMOVE),
         "seeds": seeds,
         "learner": LEARNER,
-        "drawn": {"most_rows": MOST_ROWS, "most_values": MOST_VALUES},
+        "drawn": {"most_rows": LEAST_ROWS, "most_values": LEAST_VALUES},
         "versions": versions(),
         "recipes": about(chosen),
         "datasets": rows,

@@ -25,7 +25,7 @@ from benchmarks.datasets.published import TABLE1
 from benchmarks.page import sweep_chart
 from benchmarks.page.layouts import page
 from benchmarks.tables import peers as peers_module
-from threea import recipes
+from threea import drawing, recipes
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan
 from threea.approximate.histograms import HistogramModel, LabelHistograms
@@ -114,7 +114,7 @@ DRAWN = 1000
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw few rows, for speed."""
-    monkeypatch.setattr(measure, "MOST_ROWS", DRAWN)
+    monkeypatch.setattr(drawing, "LEAST_ROWS", DRAWN)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_release_draws_many_rows_and_never_fewer_than_it_was_given(rows: int, 
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(datasets.LOADERS, "toy", toy)
-        patch.setattr(measure, "MOST_ROWS", DRAWN)
+        patch.setattr(drawing, "LEAST_ROWS", DRAWN)
         for recipe in (Broken, Claimed):
             patch.setitem(recipes.RECIPES, recipe.name, recipe)
         return table1(["toy"], ["independent", "claimed", "broken"], seeds=2, data=tmp_path_factory.mktemp("data"))

@@ -33,7 +33,7 @@ from threea.anonymize.open_table import open_interior
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Rows, Stack
 from threea.anonymize.spending import Unit
-from threea.audit.neighbours import LAYOUT, PERSON, RULED, SCHEMA, corners, neighbours, table
+from threea.audit.neighbours import PERSON, RULED, SCHEMA, corners, neighbours, table
 from threea.audit.recorder import Draw, Recorder, WatchedSpending
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee

@@ -25,7 +25,7 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
-from threea.drawing import CHUNK_ROWS, LEAST_ROWS, SAME, STANDS_OUT
+from threea.drawing import CHUNK_ROWS, SAME, STANDS_OUT, least_rows
 from threea.errors import BudgetRefused, InputError, SettingError, UserError
 from threea.framework import Recipe
 from threea.model_file import load_release, packed
@@ -104,7 +104,7 @@ def has_as_many_rows_as_it_should(recipe: Recipe) -> None:
         else:
             hold(private == case.table.num_rows, f"{private} private rows are counted of {case.table.num_rows}")
             stands_out = case.table.num_rows >= STANDS_OUT * release.summary.private_rows_stddev
-            expected = case.table.num_rows if stands_out else LEAST_ROWS
+            expected = case.table.num_rows if stands_out else least_rows(case.table.num_columns)
             hold(stands_out == (case is PLAIN), "the noise on the number of rows is not what it is")
             hold(bool(release.rows_note) != stands_out, "the release does not say why it has so many rows")
         hold(release.rows == expected, f"{release.rows} rows by default, not {expected}")
