@@ -30,6 +30,7 @@ NAMES = (
     "score",
     "tune",
     "no_target",
+    "limits",
     "two_tables",
     "numbers",
     "dates",

@@ -111,8 +111,10 @@ def _exists(words):
 
 
 def _parsed(words):
-    command = GROUP.get_command(GROUP.make_context("threea", [words[0], "--help"]), words[0])
-    return command.make_context(words[0], words[1:]).params
+    parent = GROUP.make_context("threea", [words[0], "--help"])
+    command = GROUP.get_command(parent, words[0])
+    # Without its parent, a command would forget for good that -h is help, too.
+    return command.make_context(words[0], words[1:], parent=parent).params
 
 
 def _make_room(words):

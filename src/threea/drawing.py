@@ -70,7 +70,8 @@ def default_note(summary: ModelSummary, rows: int) -> str:
     noise = f"noisy count of private rows ({words.rounded(count)} ± {words.rounded(stddev)})"
     if count < STANDS_OUT * stddev:
         return f"The {noise} does not stand out from its noise, so {rows:,} rows were drawn; ask for another number."
-    return f"More rows were drawn than the {noise}: it costs nothing, and learners gain from it."
+    gain = f"More rows were drawn than the {noise}: it costs nothing, and learners gain from it."
+    return f"{gain} They tell no more than the private ones did: take no standard errors from their number."
 
 
 def class_ratio(summary: ModelSummary, schema: Schema) -> tuple[Floats, Floats]:

@@ -74,7 +74,7 @@ def test_a_teacher_that_is_too_sure_learns_how_sure_it_may_be(classes: int, nois
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_unless_told_to_it_goes_half_of_the_way_and_keeps_the_ratio_of_the_classes(classes: int) -> None:
+def test_unless_told_to_it_goes_part_of_the_way_and_keeps_the_ratio_of_the_classes(classes: int) -> None:
     opened, plan, model, codes = prepared(classes, SilentNoise())
     wrong = 3 * weights_of(classes)
     wrong[-1, :CELLS] += 1.5

@@ -1,5 +1,6 @@
 """The teacher: it learns what the rows say, labels evenly, and asks only what it planned."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threea.adapt.taught import Taught, softmax, systematic_sample
-from threea.adapt.teacher import STEP, Teacher
+from threea.adapt import calibration
+from threea.adapt.taught import _ALIKE, _FEWEST, Taught, softmax, systematic_sample
+from threea.adapt.teacher import CALIBRATION, STEP, Teacher
 from threea.anonymize.open_table import open_table
+from threea.anonymize.query import Stack
+from threea.approximate.tree_model import TreeModel
 from threea.budget import Budget
 from threea.errors import SettingError
 from threea.hospital import schema as hospital_schema
@@ -67,6 +71,64 @@ def test_labels_are_drawn_by_the_teacher_and_features_by_the_tree() -> None:
             share = real["label"][(real["cause"] == cause) & (real["other"] == other)].mean()
             inside = (drawn["cause"] == cause) & (drawn["other"] == other)
             assert drawn["label"][inside].mean() == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize(("rows", "alike"), [(_FEWEST - 1, 1), (3 * _FEWEST, 3), (_ALIKE * _FEWEST, _ALIKE)])
+def test_of_many_rows_some_are_in_the_same_cells_and_share_their_labels_as_they_should(rows: int, alike: int) -> None:
+    """Of rows that are alike, a class has as many as its probability says, but for a few."""
+    table, schema, _ = xor_free(2)
+    model = taught(table, schema, SilentNoise())
+    drawn: list[int] = []
+    tree = model.model
+    several = replace(model, model=_Counted(tree, drawn))
+    chunk = several.sample(rows, np.random.default_rng(0))
+    assert drawn == [-(-rows // alike)]
+    assert {len(values) for values in chunk.values()} == {rows}
+    codes = [feature.cells.index(chunk[feature.cells.column]) for feature in tree.features]
+    probability = softmax(model.logits(codes))[1]
+    for value in np.unique(probability):
+        own = probability == value
+        assert abs((chunk["label"][own] == 1).sum() - value * own.sum()) < 12
+
+
+class _Counted(TreeModel):
+    """A tree that keeps how many rows were drawn of it."""
+
+    def __init__(self, tree: TreeModel, drawn: list[int]) -> None:
+        self.__dict__.update(tree.__dict__ | {"drawn": drawn})
+
+    def draw_merged(self, rows: int, rng: np.random.Generator, given: Any = None) -> Any:
+        self.__dict__["drawn"].append(rows)
+        return super().draw_merged(rows, rng, given)
+
+
+@pytest.mark.parametrize(("share", "asked"), [(0.05, ["ScoreHistogram"]), (0.004, ["Gradient"])])
+def test_what_would_calibrate_a_very_rare_class_pays_for_one_more_gradient(
+    share: float, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    label = rng.random(ROWS) < share
+    feature = np.where(label, 2, rng.integers(0, 3, ROWS))
+    table = pa.table({"x": feature.astype(str), "label": label.astype(int).astype(str)})
+    kinds = {"x": {"kind": "categorical", "categories": list("012")}}
+    schema = Schema.of(kinds | {"label": {"kind": "categorical", "categories": ["0", "1"]}}, target="label")
+    opened = open_table(table, schema=schema, budget=Budget(3.0), noise=SilentNoise())
+    recipe = LabelTree()
+    plan = recipe.plan(opened)
+    paid: list[str] = []
+    measure = type(opened).measure
+
+    def watched(self: Any, query: Any, charge: Any) -> Any:
+        if charge.name == CALIBRATION:
+            inner = query.queries[0] if isinstance(query, Stack) else query
+            paid.append(type(inner).__name__)
+        return measure(self, query, charge)
+
+    monkeypatch.setattr(type(opened), "measure", watched)
+    recipe.adapt.adapt(recipe.approximate.fit(opened, plan), opened, plan)
+    assert paid == asked
+    assert 0.004 < calibration.RAREST < 0.05
+    assert {line.name: line.count for line in opened.spent(plan)}[CALIBRATION] == 1
 
 
 def test_with_alpha_one_nothing_is_asked_and_the_tree_keeps_its_labels() -> None:

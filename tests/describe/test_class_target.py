@@ -13,6 +13,7 @@ from threea.anonymize.plan import Plan
 from threea.budget import Budget
 from threea.describe.class_target import TARGET, VALUES, class_column, grid, steps
 from threea.errors import SettingError
+from threea.recipes import RECIPES
 from threea.table.schema import Column, Kind, Schema
 from threea.testing import SeededNoise, SilentNoise
 
@@ -115,3 +116,17 @@ def test_kinds_that_are_refused(values: list[Any], options: dict[str, Any], mess
     with pytest.raises(SettingError) as caught:
         opened(pa.array(values * 50), **options)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("recipe", ["labeltree", "independent", "gaussians", "clustmix", "mcgen", "privbayes"])
+@pytest.mark.parametrize(("most", "kind"), [(1, Kind.CATEGORICAL), (200, Kind.INTEGER)])
+def test_a_release_is_made_whatever_the_target_is_found_to_be(recipe: str, most: int, kind: Kind) -> None:
+    """The plan is made before: it has a line for all that either kind of target asks."""
+    rng = np.random.default_rng(3)
+    feature = rng.normal(size=3000)
+    target = np.where(feature + rng.normal(size=3000) > 0.5, rng.integers(1, most + 1, 3000), 0)
+    table = pa.table({"x": feature, "word": np.where(feature > 0, "a", "b"), "y": target})
+    private = open_table(table, target="y", budget=Budget(3.0), noise=SeededNoise(2))
+    release = RECIPES[recipe]().run(private, rows=100)
+    assert release.schema["y"].kind is kind
+    assert release.table.num_rows == 100

@@ -161,6 +161,29 @@ def test_bounds_fit_where_values_lie_far_from_zero(name: str) -> None:
     assert described.upper - described.lower < 2 * (values.max() - values.min())
 
 
+WIDE = {
+    "temperature": DICE.normal(37.0, 0.8, 9000),
+    "creatinine": np.maximum(np.round(DICE.lognormal(-0.1, 0.6, 9000), 1), 0.2),
+    "sodium": np.round(DICE.normal(139, 5, 9000)),
+    "enzyme": DICE.lognormal(3.6, 1.2, 9000),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_hold_most_values_of_wide_tables_too(seed: int) -> None:
+    """Under noise of some 250 rows a cell: of 100 columns, single cells that stand out hold few of their rows."""
+    table = pa.table({f"{name} {copy}": values for name, values in WIDE.items() for copy in range(25)})
+    schema = found(table, budget=Budget(0.9, 1e-4), noise=SeededNoise(seed))
+    inside = []
+    for column in schema.columns:
+        values = table[column.name].to_numpy()
+        kept = np.isin(values, column.special) | ((values >= column.lower) & (values <= column.upper))
+        assert column.step <= 1, "a step is no larger than the numbers"
+        inside.append(kept.mean())
+    assert np.median(inside) > 0.8
+    assert np.mean(np.array(inside) < 0.3) < 0.1, "hardly any column is lost"
+
+
 def test_a_code_far_from_all_else_is_special(dice: np.random.Generator) -> None:
     values = np.where(dice.random(8000) < 0.1, -99.0, np.round(dice.normal(70, 12, 8000), 1))
     described = column_of(values, pa.float64())

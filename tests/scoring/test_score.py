@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sys
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -42,11 +43,15 @@ def released(rows, *, noise, score=0.1, recipe=None, budget=None, schema=SCHEMA,
     return scored(recipe.run(table, rows=drawn, seed=seed, plan=plan), recipe, table, plan)
 
 
-RUNS, ROWS, TRUTH = 30, 2_500, 15_000
+RUNS, ROWS, TRUTH = 60, 2_500, 15_000
 
 
-def test_its_interval_covers_the_truth():
-    """Were each interval right in 95% of runs, 6 or more of 30 would miss in 1 of 300; of four, in 1 of 80."""
+def test_its_interval_covers_the_truth(monkeypatch):
+    """Were each interval right in 95% of runs, 9 or more of 60 would miss in 1 of 300; of four, in 1 of 80.
+
+    Seeds are fixed, those of the noise in trial releases too.
+    """
+    monkeypatch.setattr(optimism, "open_table", partial(open_table, noise=SeededNoise(1)))
     stays = hospital.stays(2 * (RUNS * ROWS + TRUTH))
     # One stay of each patient: rows that do not depend on one another.
     first = np.sort(np.unique(stays["patient_id"].to_numpy(zero_copy_only=False), return_index=True)[1])
@@ -59,7 +64,7 @@ def test_its_interval_covers_the_truth():
         truth = optimism.exact(model, truth_rows, SCHEMA)
         for figure in release.score.figures:
             missed[figure.name] += abs(figure.value - truth[figure.name]) > figure.margin
-    assert max(missed.values()) < 6, missed
+    assert max(missed.values()) < 9, missed
 
 
 def test_without_noise_it_is_what_the_private_rows_give(monkeypatch):

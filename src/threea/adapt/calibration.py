@@ -33,22 +33,23 @@ Whole = NDArray[np.int64]
 
 MOST_CLASSES = 16
 """Of more classes, nothing is asked: each histogram would drown in the noise of all. Chosen."""
+RAREST = 0.01
+"""Nor of a class with a smaller share than this, which would make many rows each a little likelier to be of it: the few
+that then are tell a learner nothing. Chosen on credit (LightGBM, eight splits that are not reported: AUC .946 with
+calibration, .962 without)."""
 # Settings, all of them chosen.
 _RANGES, _ROWS, _GRID = 12, 20_000, 1 << 16
 """Ranges of a logit, rows drawn from the tree, and steps of a logit in 1."""
 _STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 2.0
 """What a logit is taken to be stretched by before it is asked, and how far that may be off; how far each class's own
 stretch and mixture of logits, and its shift."""
-_RARE = 0.01
-"""A class of a smaller share than this is calibrated the less, the rarer it is: of very many rows that are each hardly
-ever of it some are, and these few labels tell a learner nothing. Chosen; on credit its gain drowned in the spread."""
 _TURNS, _LEAST = 12, 0.05
 """Newton steps; the smallest stretch of two classes."""
-WAY = 0.5
+WAY = 0.75
 """How far logits are scaled, of the way that would leave them exactly as sure as they may be, in powers of the stretch.
-Labels that are less sure are more noise to learners: the second half of the way takes more from the AUC than it adds to
-calibration. Chosen on splits that are not reported of census (LightGBM: AUC .9425, .9439, .9445, log loss .125, .128,
-.137 with 1, 0.5, 0) and PhysioNet (.803, .813, .814 and .344, .355, .409)."""
+Labels that are less sure are more noise to learners: of wide tables, the last part of the way takes more from the AUC
+than it adds to calibration. Chosen on splits that are not reported, of PhysioNet (LightGBM: AUC .812, .811, .805, log
+loss .359, .340, .339 with 0.5, 0.75, 1) and census (.943 and .943, .131 and .128 with 0.5 and 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,6 @@ class _Scored:
         (matrix, shifts), scores = fitted, self.steps / _GRID
         scaled = matrix @ scores
         stretch = float((self.weights * scaled * scores).sum() / max(float((self.weights * scores**2).sum()), 1e-300))
-        way *= min(float(self.ratio.min()) / _RARE, 1.0)
         sharper = float(np.clip(stretch, _LEAST, 1.0)) ** (way - 1)
         logits = all_classes(sharper * scaled + shifts[:, None])
         moved = np.zeros(len(logits))

@@ -18,18 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from threea.adapt.calibration import MOST_CLASSES, calibrated
+from threea.adapt.calibration import MOST_CLASSES, RAREST, calibrated
 from threea.adapt.number_teacher import taught_numbers
 from threea.adapt.prior import factored, prior_covariance
 from threea.adapt.taught import Taught, all_classes, centred, softmax
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.plan import Plan, Step
+from threea.approximate.denoise import proportions
 from threea.approximate.finer_tree import with_informative_cells
 from threea.approximate.tree_model import TreeModel
 from threea.errors import SettingError
 from threea.table.cells import Bins, Merged
-from threea.table.schema import Schema
+from threea.table.schema import Origin, Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -72,7 +73,9 @@ class Teacher:
         if self.alpha == 1 or schema.target is None or not schema.features:
             return ()
         gradients = Step(name=STEP, weight=self.weight, count=self.steps_taken)
-        if schema[schema.target].kind.numeric:
+        # Whole numbers may yet be found to be classes.
+        found = schema.origin is Origin.TYPES and not schema.number_target and schema[schema.target].whole
+        if schema[schema.target].kind.numeric and not found:
             return (gradients,)
         return (
             replace(gradients, weight=(1 - _CALIBRATION) * self.weight),
@@ -115,14 +118,19 @@ class Teacher:
         start = weights = rows.trained(max(_DAMPING * max(stddev, model.stddev), _LEAST_DAMPING), precision)
         hessian = rows.hessian(start, self.clip)
         off = max(_OFF, _LOGIT_OFF / math.sqrt(len(cells)))
-        optima = []
-        for _ in range(self.steps_taken):
-            answer = table.measure(replace(query, weights=all_classes(weights)), plan[STEP])
+        # What would calibrate too many or too rare classes pays for one more gradient.
+        calibrates = len(classes) <= MOST_CLASSES and float(proportions(sizes).min()) >= RAREST
+        charges = [plan[STEP]] * self.steps_taken + [plan[CALIBRATION]] * (not calibrates)
+        told, precise = np.zeros_like(start), 0.0
+        for charge in charges:
+            answer = table.measure(replace(query, weights=all_classes(weights)), charge)
             # Wherever a gradient was taken, it points to the same optimum: all are averaged, seen from the start.
-            optima.append(np.array([h @ w for h, w in zip(hessian, weights - start, strict=True)]) - answer.value)
-            left = stddev / math.sqrt(len(optima))
+            optimum = np.array([h @ w for h, w in zip(hessian, weights - start, strict=True)]) - answer.value
+            own = max(answer.stddev, 1e-9) ** -2
+            told, precise = told + own * optimum, precise + own
+            left = precise**-0.5
             damped = [factored(h, _damping(h, left / off) * precision) for h in hessian]
-            weights = start + np.array([cho_solve(*pair) for pair in zip(damped, np.mean(optima, axis=0), strict=True)])
+            weights = start + np.array([cho_solve(*pair) for pair in zip(damped, told / precise, strict=True)])
         known, stretch = rows.stretched(weights, cells[0].size)
         # It learned of rare classes more often than they occur: back to the private ratio.
         occur = model.ratio[list(classes)] / np.maximum(model.weights[list(classes)], 1e-300)
@@ -131,9 +139,8 @@ class Teacher:
         errors = all_classes(
             stretch * np.array([left * np.linalg.norm(cho_solve(factor, read.T), axis=0) for factor in damped])
         )
-        noise = {**model.noise, STEP: stddev}
-        few = len(classes) <= MOST_CLASSES
-        scaling = calibrated(known, model, classes, learned, table, plan[CALIBRATION]) if few else None
+        noise = {**model.noise, STEP: stddev} | ({} if calibrates else {CALIBRATION: answer.stddev})
+        scaling = calibrated(known, model, classes, learned, table, plan[CALIBRATION]) if calibrates else None
         if scaling:
             known, errors = scaling.weights(known, cells[0].size), scaling.errors(errors)
             noise[CALIBRATION] = scaling.stddev

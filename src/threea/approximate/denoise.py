@@ -183,12 +183,27 @@ def _filled(ends: Floats, most: float) -> NDArray[np.int64]:
 
 
 def draw(weights: Floats, row: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a column for each entry of `row`, by the weights in that row; evenly from a row without any."""
+    """Draw a column for each entry of `row`, by the weights in that row; evenly from a row without any.
+
+    Of all entries with the same row, as many get a column as its weight says, but for one or two: stratified sampling.
+    """
     heavy = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
     cumulative = np.cumsum(heavy, axis=1)
     ladder = (cumulative / cumulative[:, -1:] + np.arange(len(weights))[:, None]).ravel()
-    drawn = _places(ladder, row + rng.random(len(row))) - row * weights.shape[1]
+    drawn = _places(ladder, row + _stratified(row, rng)) - row * weights.shape[1]
     return np.asarray(np.clip(drawn, 0, weights.shape[1] - 1))
+
+
+def _stratified(row: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    """Return a number from 0 to 1 for each entry, one in each of as many equal parts as entries are the same."""
+    shuffled = rng.permutation(len(row))
+    order = shuffled[np.argsort(row[shuffled], kind="stable")]
+    often = np.bincount(row)
+    rank = np.arange(len(row)) - np.repeat(np.cumsum(often) - often, often)
+    points = np.empty(len(row))
+    points[order] = (rank + rng.random(len(row))) / often[row[order]]
+    # Below 1, whatever is rounded: 1 would be the next row's.
+    return np.minimum(points, np.nextafter(1.0, 0.0))
 
 
 def _places(ladder: Floats, values: Floats) -> NDArray[np.int64]:

@@ -29,6 +29,11 @@ _FINE = 512
 """Cells of the second look. Chosen."""
 _SINGLE = 1024
 """Values are counted one by one in the second look if they are no more. Chosen."""
+_SURELY, _SMALLEST, _LARGEST = 1.3, 2.0**-13, 2.0**40
+"""Numbers closer to 0, or farther from it, are taken for noise unless they stand out by so many times more. Chosen."""
+_LIKELY, _NEAREST, _FARTHEST = 3.0, 2.0**-7, 2.0**17
+"""Where nothing stands out for sure, what exceeds its noise by most is taken to hold rows, if by so much, among numbers
+as most columns have. Chosen: a column lies somewhere, and one that is not found is lost."""
 _EVEN = 0.3
 """Share of the second look's cells that is spread evenly over what held rows in the first. Chosen."""
 _STANDS_OUT, _MOST_HIDDEN = 3.0, 0.02
@@ -37,6 +42,9 @@ _MOST_FINER = 0.05
 """The same of numbers that are no multiples of a step: they would be rounded."""
 _PADDING = 0.4
 """Bounds are wider than where rows stand out by this share, as far as the first look allows: tails are thin. Chosen."""
+_MISSED, _MOST_MISSED = 2.0, 0.1
+"""They are as wide as the first look's bins if more rows were there, by so many standard deviations and such a share of
+all. Chosen."""
 _LEFT_OUT = 0.001
 """Bounds are widened for rows that the first look left out if they are more than this share. Chosen."""
 _MOST_SINGLE = 256
@@ -98,9 +106,16 @@ class FirstLook:
 
     @property
     def occupied(self) -> Truth:
-        """Which bins hold rows."""
-        first = len(self.cells.special)
-        return occupied(self.counts[first : first + len(self.cells.edges) - 1], self.stddev, widest=16)
+        """Which bins hold rows; very large and very small numbers are so rare that they must stand out by more."""
+        first, edges = len(self.cells.special), np.abs(self.cells.edges)
+        counts = self.counts[first : first + len(edges) - 1]
+        held, surely = (occupied(counts, sure * self.stddev, widest=16) for sure in (1.0, _SURELY))
+        usual = (np.maximum(edges[1:], edges[:-1]) > _SMALLEST) & (np.minimum(edges[1:], edges[:-1]) < _LARGEST)
+        seen = surely | held & (usual | self.column.kind.temporal)
+        if seen.any():
+            return seen
+        near = (np.maximum(edges[1:], edges[:-1]) > _NEAREST) & (np.minimum(edges[1:], edges[:-1]) < _FARTHEST)
+        return likeliest(np.where(near, counts, 0.0), self.stddev, widest=16)
 
     @property
     def zeros(self) -> bool:
@@ -204,8 +219,9 @@ def described(look: FirstLook, cells: Bins, answer: Answer) -> Column:
     edges = np.array(cells.edges)
     spikes = _spikes(look, cells, counts, answer.stddev)
     look = replace(look, grid=max(look.step, _grid(look, cells, counts, answer.stddev, list(spikes))))
-    rest = np.where(np.isin(np.arange(len(counts)), list(spikes.values())), 0.0, counts)
-    start, stop = _stretch(look, cells, rest, answer.stddev)
+    spiky = np.isin(np.arange(len(counts)), list(spikes.values()))
+    rest = np.where(spiky, 0.0, counts)
+    start, stop = _stretch(look, cells, counts, spiky, answer.stddev)
     step, whole = look.step or float(column.whole), column.whole
     outside = look.beyond(edges[start], edges[stop], below, above, answer.stddev)
     low, high = min(edges[start], *outside, math.inf), max(edges[stop], *outside, -math.inf)
@@ -233,17 +249,21 @@ def described(look: FirstLook, cells: Bins, answer: Answer) -> Column:
     return replace(column, lower=lower, upper=upper, edges=bins, special=tuple(sorted(special)), step=kept)
 
 
-def _stretch(look: FirstLook, cells: Bins, counts: Floats, stddev: float) -> tuple[int, int]:
+def _stretch(look: FirstLook, cells: Bins, counts: Floats, spiky: Truth, stddev: float) -> tuple[int, int]:
     """Return which cells the bounds hold: those from the first to the last that stands out, and a few more."""
     edges = np.array(cells.edges)
-    kept = np.flatnonzero(occupied(counts, stddev) | _only_together(look, cells, counts, stddev))
+    rest = np.where(spiky, 0.0, counts)
+    kept = np.flatnonzero(occupied(rest, stddev) | _only_together(look, cells, rest, stddev))
     if not len(kept):
         return 0, len(counts)
     low, high = edges[kept[0]], edges[kept[-1] + 1]
     room = _PADDING * (high - low)
-    start = int(np.searchsorted(edges, low - room, side="left"))
-    stop = int(np.searchsorted(edges, high + room, side="right")) - 1
-    return min(start, int(kept[0])), max(stop, int(kept[-1]) + 1)
+    start = min(int(np.searchsorted(edges, low - room, side="left")), int(kept[0]))
+    stop = max(int(np.searchsorted(edges, high + room, side="right")) - 1, int(kept[-1]) + 1)
+    inside = spiky.copy()
+    inside[start:stop] = True
+    missed = np.flatnonzero(_half_explained(look, cells, np.where(inside, counts, 0.0), inside, stddev))
+    return min(start, *missed, len(counts)), max(stop, *(missed + 1), 0)
 
 
 def _spikes(look: FirstLook, cells: Bins, counts: Floats, stddev: float) -> dict[float, int]:
@@ -293,13 +313,35 @@ def by_roundness(low: float, high: float) -> Iterator[float]:
 
 def _only_together(look: FirstLook, cells: Bins, counts: Floats, stddev: float) -> Truth:
     """Return the cells of those bins of the first look that held rows, though none of their parts stands out alone."""
-    edges, bins = np.array(cells.edges), np.array(look.cells.edges)
-    parent = np.clip(np.searchsorted(bins, (edges[:-1] + edges[1:]) / 2, side="right") - 1, 0, len(bins) - 2)
-    alone = np.zeros(len(bins) - 1, np.bool_)
+    parent = _parents(look, cells)
+    alone = np.zeros(len(look.cells.edges) - 1, np.bool_)
     alone[parent[occupied(counts, stddev)]] = True
     # A spike was taken out, and explains its bin.
     alone[parent[counts == 0]] = True
     return np.asarray((look.occupied & ~alone)[parent])
+
+
+def _half_explained(look: FirstLook, cells: Bins, counts: Floats, inside: Truth, stddev: float) -> Truth:
+    """Return the cells of those bins of the first look that held more rows than were counted in some of their parts.
+
+    Args:
+        look: The first one.
+        cells: Of the second one.
+        counts: Noisy counts of them.
+        inside: Which of them to count.
+        stddev: Of the noise.
+    """
+    parent, bins, first = _parents(look, cells), len(look.cells.edges) - 1, len(look.cells.special)
+    explained, parts = (np.bincount(parent[inside], some[inside], bins) for some in (counts, np.ones(len(counts))))
+    noise = np.sqrt(look.stddev**2 + parts * stddev**2)
+    missed = look.counts[first : first + bins] - explained > np.maximum(_MISSED * noise, _MOST_MISSED * look.rows)
+    return np.asarray((look.occupied & missed)[parent])
+
+
+def _parents(look: FirstLook, cells: Bins) -> NDArray[np.int64]:
+    """Return the bin of the first look that each cell is a part of."""
+    edges, bins = np.array(cells.edges), np.array(look.cells.edges)
+    return np.asarray(np.clip(np.searchsorted(bins, (edges[:-1] + edges[1:]) / 2, side="right") - 1, 0, len(bins) - 2))
 
 
 def occupied(counts: Floats, stddev: float, widest: int = 256) -> Truth:
@@ -309,6 +351,22 @@ def occupied(counts: Floats, stddev: float, widest: int = 256) -> Truth:
         starts = np.arange(0, len(counts), width)
         rest = np.add.reduceat(np.where(held, 0.0, counts), starts) if len(counts) else np.zeros(0)
         held |= np.repeat(rest > math.sqrt(width) * visible(stddev, len(counts)), width)[: len(counts)]
+    return held
+
+
+def likeliest(counts: Floats, stddev: float, widest: int) -> Truth:
+    """Tell which neighbours hold most beside their noise, where nothing stands out for sure: none if it is too little.
+
+    Example:
+        >>> likeliest(np.array([0.0, 3.0, 20.0, 18.0, -5.0, 2.0]), stddev=8.0, widest=4)
+        array([False, False,  True,  True, False, False])
+    """
+    most, held = _LIKELY * stddev, np.zeros(len(counts), np.bool_)
+    for width in 2 ** np.arange(widest.bit_length()):
+        sums = np.add.reduceat(counts, np.arange(0, len(counts), width)) / math.sqrt(width)
+        if sums.max() > most:
+            most = float(sums.max())
+            held = np.arange(len(counts)) // width == sums.argmax()
     return held
 
 

@@ -29,10 +29,10 @@ class LabelTree(Recipe):
        are spent on a second look at the features that tell the classes apart.
     5. Teacher: fit a logistic regression on the features' cells to rows drawn from the tree, which costs nothing, then
        correct it by noisy, clipped gradients over the private rows, each a damped Newton step under the tree's own
-       Hessian [.368 for 4 gradients]; count labels by ranges of its logits, and scale these to fit [.032]. Cells are
-       finer than the tree's where that tells more. Of a numeric target: an ordinal regression with two weights for each
-       cell, in finer ranges and cells [.4].
-    6. Draw rows from the tree, and let the teacher label a share 1 - alpha of them.
+       Hessian [.368 for 4 gradients]; count labels by ranges of its logits, and scale these to fit [.032; where a class
+       is very rare, a gradient more]. Cells are finer than the tree's where that tells more. Of a numeric target: an
+       ordinal regression with two weights for each cell, in finer ranges and cells [.4].
+    6. Draw rows from the tree, several in the same cells, and let the teacher label a share 1 - alpha of them.
 
     Args:
         alpha: Share of labels that stay the tree's own: 1 keeps its density, and the ratio of the classes; 0 is all for

@@ -31,6 +31,8 @@ MOST_ROWS = 50_000
 """Of larger tables the gain is small, and to make releases of as many rows again takes long. Chosen."""
 REPEATS = 2
 _FRESH_ROWS = 20_000
+_POOL = 8
+"""Rows drawn for each one that stands in for a private one. Chosen."""
 
 
 def gains(release: Release, recipe: Recipe, plan: Plan, model: Learned, elsewhere: float) -> dict[str, Floats]:
@@ -50,7 +52,8 @@ def gains(release: Release, recipe: Recipe, plan: Plan, model: Learned, elsewher
     schema = release.schema
     for repeat in range(REPEATS):
         rng = np.random.default_rng([release.seed, 2, repeat])
-        stand_in, fresh = (release.source.sample(size, rng) for size in (max(round(rows), 1), _FRESH_ROWS))
+        stand_in = _independent(release, max(round(rows), 1), rng)
+        fresh = release.source.sample(_FRESH_ROWS, rng)
         again = _learned_again(release, recipe, plan, stand_in, elsewhere, repeat)
         if again is None or again.classes != model.classes:
             continue
@@ -59,6 +62,18 @@ def gains(release: Release, recipe: Recipe, plan: Plan, model: Learned, elsewher
         for name, value in _less(*gained).items():
             found.setdefault(name, []).append(value)
     return {name: np.array(values) for name, values in found.items()}
+
+
+def _independent(release: Release, rows: int, rng: np.random.Generator) -> Chunk:
+    """Draw rows that differ from what is likely by as much chance as private ones do.
+
+    A model's own draws are more even than that: of as many rows, each cell has nearly as many as it should.
+    """
+    parts = []
+    for count in rng.multinomial(rows, np.full(_POOL, 1 / _POOL)):
+        chosen = rng.integers(0, rows, count)
+        parts.append({name: values[chosen] for name, values in release.source.sample(rows, rng).items()})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _learned_again(

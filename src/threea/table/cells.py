@@ -154,12 +154,22 @@ def steps_below(value: NDArray[np.float64] | np.float64, step: float) -> NDArray
     nearest = np.round(places)
     # Without a bound there are infinitely many, whose difference is no number.
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(np.abs(places - nearest) < 1e-6, nearest, np.ceil(places)))
+        return np.asarray(np.where(np.abs(places - nearest) <= _rounding(places), nearest, np.ceil(places)))
 
 
 def on_grid(value: float, step: float) -> bool:
-    """Return whether a value is a multiple of a step, but for rounding."""
-    return bool(abs(value / step - round(value / step)) < 1e-6)
+    """Return whether a value is a multiple of a step, but for rounding.
+
+    Example:
+        >>> on_grid(0.7, 0.1), on_grid(0.7, 1e6), on_grid(0.0, 1e6)
+        (True, False, True)
+    """
+    return bool(abs(value / step - round(value / step)) <= _rounding(np.asarray(value / step)))
+
+
+def _rounding(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return by how much numbers of steps may be off: a small part of a large step is no rounding."""
+    return np.asarray(1e-6 * np.minimum(np.abs(places), 1.0))
 
 
 def multiple(places: NDArray[np.float64], step: float) -> NDArray[np.float64]:
