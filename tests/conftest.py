@@ -1,10 +1,14 @@
 """What all tests share: a machine may be busy, so no example is failed for taking its time, and no library spins.
 
-Examples are the same in every run, so that a change is judged by itself.
+Examples are the same in every run, and so is the noise of releases but where noise itself is tested: a change is judged
+by itself.
 """
 
+import contextlib
 import functools
+import itertools
 import os
+import zlib
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,9 @@ import typer.main
 from hypothesis import settings
 
 from threea import drawing
+from threea.anonymize import open_table, open_tables
+from threea.anonymize.noise import SecureNoise
+from threea.testing import SeededNoise
 
 # Tests run side by side, one on each core: threads of their own would only wait for one another.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -36,6 +43,56 @@ typer.main.get_command = functools.cache(typer.main.get_command)
 
 settings.register_profile("patient", deadline=None, derandomize=True)
 settings.load_profile("patient")
+
+
+UNSEEDED = ("tests/anonymize", "tests/audit", "tests/laws/test_queries.py")
+"""Where noise itself is tested: each such test states how often it fails by luck."""
+SCOPE = {"name": "", "opened": itertools.count()}
+
+
+class RepeatedNoise(SeededNoise):
+    """The same noise whenever a test or a fixture is run, said to be secure: for what is done with production noise."""
+
+    secure, arithmetic = True, SecureNoise.arithmetic
+
+    def __init__(self):
+        SecureNoise()
+        super().__init__([zlib.crc32(SCOPE["name"].encode()), next(SCOPE["opened"])])
+
+
+def noise_of_releases():
+    return SecureNoise() if SCOPE["name"].startswith(UNSEEDED) else RepeatedNoise()
+
+
+open_table.SecureNoise = open_tables.SecureNoise = noise_of_releases
+
+
+@contextlib.contextmanager
+def scope(name):
+    before = dict(SCOPE)
+    SCOPE.update(name=name, opened=itertools.count())
+    try:
+        yield
+    finally:
+        SCOPE.update(before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    with scope(collector.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    with scope(f"{fixturedef.baseid}::{fixturedef.argname}"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with scope(item.nodeid):
+        return (yield)
 
 
 @pytest.fixture(scope="module")
