@@ -100,7 +100,7 @@ def noisy(sums: Integers, scale: float, law: Law) -> Integers:
     for start in range(0, len(sums), _BLOCK):
         block = slice(start, start + _BLOCK)
         bits = np.frombuffer(os.urandom(8 * len(sums[block])), np.uint64)
-        result[block] = _saturated(sums[block], rounded(bits, scale, law))
+        result[block] = saturated(sums[block], rounded(bits, scale, law))
     return result
 
 
@@ -159,7 +159,7 @@ def _beyond(mp: Any, low: int, bits: int, number: Any, law: Law) -> bool | None:
     return False if low >= limit * (1 + error) else None
 
 
-def _saturated(sums: Integers, noise: Integers) -> Integers:
+def saturated(sums: Integers, noise: Integers) -> Integers:
     """Add, and cut off at the ends of int64."""
     with np.errstate(over="ignore"):
         total = sums + noise

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.noise import Integers
+from threea.anonymize.rounded_noise import saturated
 
 
 class SilentNoise:
@@ -71,7 +72,7 @@ class SeededNoise:
 
     def gaussian(self, sums: Integers, scale: float) -> Integers:
         """Add rounded Gaussian noise."""
-        return sums + np.round(self._rng.normal(0.0, scale, sums.shape)).astype(np.int64)
+        return saturated(sums, _whole(self._rng.normal(0.0, scale, sums.shape)))
 
     def counts(self, values: Sequence[str], counts: Integers, scale: float) -> Integers:
         """Add rounded Gaussian noise."""
@@ -79,7 +80,7 @@ class SeededNoise:
 
     def laplace(self, sums: Integers, scale: float) -> Integers:
         """Add rounded Laplace noise."""
-        return sums + np.round(self._rng.laplace(0.0, scale, sums.shape)).astype(np.int64)
+        return saturated(sums, _whole(self._rng.laplace(0.0, scale, sums.shape)))
 
     def choose(self, scores: Integers, scale: float) -> int:
         """Choose by the exponential mechanism, too."""
@@ -96,3 +97,8 @@ class SeededNoise:
     def generator(self) -> np.random.Generator:
         """Return one that is seeded in turn."""
         return np.random.default_rng(int(self._rng.integers(1 << 62)))
+
+
+def _whole(noise: NDArray[np.float64]) -> Integers:
+    """Round, and cut off what no int64 holds."""
+    return np.clip(np.round(noise), -(2.0**62), 2.0**62).astype(np.int64)
