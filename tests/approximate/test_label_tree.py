@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize.open_table import open_table
+from threea.anonymize.query import Count, Stack
 from threea.approximate.label_counts import CLASSES, RARE, RARE_OF_MANY
-from threea.approximate.label_tree import EDGES, FEATURES, PAIRS, LabelAugmentedTree
+from threea.approximate.label_tree import EDGES, FEATURES, PAIR_UNITS, PAIRS, LabelAugmentedTree
 from threea.approximate.tree_model import TreeModel
 from threea.budget import Budget
 from threea.recipes import LabelTree
@@ -150,7 +151,7 @@ def test_a_numeric_target_is_cut_into_ranges_and_drawn_back() -> None:
 def test_steps_cover_what_it_asks() -> None:
     _, schema = chain()
     names = {step.name: step.count for step in LabelAugmentedTree().steps(schema)}
-    assert names == {CLASSES: 1, FEATURES: 1, EDGES: 3, PAIRS: 1}
+    assert names == {CLASSES: 1, FEATURES: 1, EDGES: 3, PAIRS: PAIR_UNITS}
 
 
 def test_ten_thousand_categories_cost_no_more_than_their_counts() -> None:
@@ -193,6 +194,44 @@ def test_where_rows_are_few_pairs_give_way_to_a_second_look() -> None:
     assert fitted(*chain(rows=20_000)).edges, "with rows enough there is a tree"
 
 
+def copies(rows: int = 3_000) -> tuple[pa.Table, Schema]:
+    """Return five numbers, four copies of each with a little chance, and a rare label that two of them tell of."""
+    rng = np.random.default_rng(0)
+    numbers = rng.random((5, rows))
+    label = np.where(numbers[0] + numbers[1] + 0.3 * rng.random(rows) > 1.7, "yes", "no")
+    columns = {f"{'abcde'[n]}{m}": numbers[n] + 0.1 * rng.random(rows) for m in range(4) for n in range(5)}
+    kinds: dict[str, Any] = {name: {"kind": "real", "lower": 0.0, "upper": 1.1, "nullable": False} for name in columns}
+    kinds["label"] = {"kind": "categorical", "categories": ["no", "yes"]}
+    return pa.table(columns | {"label": label}), Schema.of(kinds, target="label")
+
+
+def test_where_rows_are_too_few_for_pairs_by_class_they_are_paired_in_all_classes_together() -> None:
+    """Of 3,000 rows, a seventh of one class; noise is seeded. Copies are told, and what is drawn has their dependence."""
+    table, schema = copies()
+    model = fitted(table, schema)
+    assert not model.by_class
+    within = [edge for edge in edges(model) if len({name[0] for name in edge}) == 1]
+    assert len(model.edges) == 19
+    assert len(within) == 15, "each number's copies are tied to one another"
+    drawn = model.sample(20_000, np.random.default_rng(0))
+    assert np.corrcoef(drawn["a0"], drawn["a3"])[0, 1] > 0.5
+    assert abs(np.corrcoef(drawn["c0"], drawn["d3"])[0, 1]) < 0.2
+    yes = drawn["label"] == 1
+    assert drawn["a0"][yes].mean() > drawn["a0"][~yes].mean() + 0.15, "margins are each class's own"
+
+
+def test_half_of_what_pairs_by_class_would_cost_pays_for_pairs_and_half_for_the_second_look() -> None:
+    table, schema = copies()
+    opened = open_table(table, schema=schema, budget=Budget(1.0), noise=SeededNoise(1))
+    recipe = LabelTree()
+    plan = recipe.plan(opened)
+    model = recipe.approximate.fit(opened, plan)
+    assert model.noise[PAIRS] == pytest.approx(opened.stddev(Stack((Count(),) * 19), plan[PAIRS]))
+    again = [feature.stddev for feature in model.features if feature.stddev < model.stddev]
+    second = opened.stddev(Stack((Count(),) * len(again)), plan[PAIRS])
+    np.testing.assert_allclose(again, (model.stddev**-2 + second**-2) ** -0.5)
+
+
 def test_classes_that_noise_alone_explains_are_not_drawn() -> None:
     """A few rows of a class that does not exist can throw a learner off. Noise is seeded: the same each time."""
     table, schema = chain()
@@ -207,14 +246,14 @@ def test_classes_that_noise_alone_explains_are_not_drawn() -> None:
     assert (tiny.sizes > 0).sum() >= 1, "of a few rows, the largest classes stay"
 
 
-def test_features_of_few_cells_are_paired_under_noise_that_is_too_much_for_more():
-    """Of 3,000 rows, pairs of columns with three values stand out; of columns with many, they would not."""
+def test_features_of_few_cells_are_paired_by_class_under_noise_that_is_too_much_for_more() -> None:
+    """Of 3,000 rows, pairs by class of columns with three values stand out; of columns with many, they would not."""
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 3_000).astype(str)
     names = [f"x{index}" for index in range(6)]
     few = {name: rng.integers(0, 3, 3_000).astype(str) for name in names}
     many = {name: rng.integers(0, 30, 3_000).astype(str) for name in names}
-    for columns, values, edges in ((few, 3, 5), (many, 30, 0)):
+    for columns, values in ((few, 3), (many, 30)):
         kinds = {n: {"kind": "categorical", "categories": [str(v) for v in range(values)]} for n in names}
         kinds["label"] = {"kind": "categorical", "categories": ["0", "1"]}
         schema = Schema.of(kinds, target="label")
@@ -222,4 +261,6 @@ def test_features_of_few_cells_are_paired_under_noise_that_is_too_much_for_more(
             pa.table({**columns, "label": label}), schema=schema, budget=Budget(1.0), noise=SeededNoise(1)
         )
         recipe = LabelTree()
-        assert len(recipe.approximate.fit(table, recipe.plan(table)).edges) == edges
+        model = recipe.approximate.fit(table, recipe.plan(table))
+        assert len(model.edges) == 5
+        assert model.by_class == (values == 3)

@@ -35,8 +35,8 @@ _ROUNDED = 2e-6
 def prior_covariance(model: TreeModel, learned: Sequence[int], rarest: float, tree: TreeModel) -> Floats:
     """Return what weights have to do with one another before any gradient, in units of a single weight's variance.
 
-    With a tree, whose counts are clear, nothing but what parts of one cell share: steps along a slope made Adult's
-    teacher unsteady.
+    With a tree, nothing but what parts of one cell share: steps along a slope made Adult's teacher unsteady, and with
+    pairs of all classes PhysioNet's worse.
 
     Args:
         model: What rows are drawn from.

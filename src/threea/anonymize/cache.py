@@ -127,9 +127,13 @@ class Cache:
         for chunk in self._chunks:
             chunk.cached = {key: chunk.cached[key] for key in self._keys}
 
+    def has_scored(self, gaps: QualityScores) -> bool:
+        """Return whether these candidates are the last ones asked about."""
+        return self._scored[0] is gaps
+
     def scores(self, gaps: QualityScores, work_out: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the exact scores of these candidates, the last ones asked about being known."""
-        if self._scored[0] is not gaps:
+        if not self.has_scored(gaps):
             self._scored = gaps, work_out()
         return self._scored[1]
 

@@ -251,7 +251,8 @@ class PrivateTable:
         event = charge.expect(Pure, Gaussian)
         if type(scores) is not QualityScores:
             raise SettingError(f"scores ({type(scores).__name__}) must be QualityScores")
-        check(Stack(scores.marginals), Norm.L1)
+        if not self._interior.cache.has_scored(scores):
+            check(Stack(scores.marginals), Norm.L1)
         eligible = list(range(len(scores.marginals)) if among is None else among)
         if not eligible or not all(0 <= position < len(scores.marginals) for position in eligible):
             raise SettingError(f"a choice needs candidates; positions must be from 0 to {len(scores.marginals) - 1}")

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Pure
-from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Marginal, Stack
+from threea.anonymize.plan import Charge, Plan, Step
+from threea.anonymize.query import Answer, Marginal, Stack
 from threea.anonymize.selection import QualityScores
 from threea.approximate.denoise import fitted
 from threea.approximate.feature import Feature, fine_cells
+from threea.approximate.finer_tree import without_label
 from threea.approximate.label_counts import (
     CLASSES,
     RANGES,
@@ -42,6 +43,10 @@ _FEWEST_PAIR_CELLS = 6
 _AGAIN, _FEWEST_AGAIN, _CELLS_AGAIN = 8.0, 16, 6
 """Then features so many standard deviations clear of noise, and at least so many, are looked at again, in so many cells
 each."""
+_FEWEST_POOLED_CELLS = 3
+"""With fewer cells a feature, pairs of all classes together tell too little for what they cost, too."""
+PAIR_UNITS = 2
+"""In how many parts what pairs cost can be spent: on these, and on the second look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +55,8 @@ class LabelAugmentedTree:
 
     Args:
         pairs: Share of this stage's budget for the pairs along the tree, and the choice of it; the rest goes to the
-            features one by one. Where there are too few rows for pairs, their share buys a second look at the features
-            that tell most.
+            features one by one. Where there are too few rows for pairs by class, their share is for pairs of all
+            classes together, if these stand out, and a second look at the features that tell most.
         ranges: How many classes a numeric target is cut into.
     """
 
@@ -69,7 +74,7 @@ class LabelAugmentedTree:
         return (
             *first,
             Step(name=EDGES, weight=0.15 * self.pairs, kind=Pure, count=edges),
-            Step(name=PAIRS, weight=0.85 * self.pairs),
+            Step(name=PAIRS, weight=0.85 * self.pairs, count=PAIR_UNITS),
         )
 
     def fit(self, table: PrivateTable, plan: Plan) -> TreeModel:
@@ -98,7 +103,7 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     count = len(model.features) - 1
     weight = model.weights
     pair = Marginal(tuple(feature.merged for feature in model.features[:1]))
-    stddev = table.stddev(Stack((pair,) * count), plan[PAIRS])
+    stddev = table.stddev(Stack((pair,) * count), plan[PAIRS].times(PAIR_UNITS))
     spread = math.exp(-float(np.sum(weight * np.log(weight, where=weight > 0, out=np.zeros_like(weight)))))
     effective = model.informative_rows
     budgeted = math.sqrt(_MOST_PAIR_CELLS / (len(weight) * count * (count + 1) / 2))
@@ -106,22 +111,21 @@ def _with_edges(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
     finest = min(32, budgeted, effective / (10 * len(model.features)))
     most = int(np.clip(math.sqrt(effective / (4 * spread * stddev)), 2, max(finest, 2)))
     if most < min(_FEWEST_PAIR_CELLS, max(feature.merged.size for feature in model.features)):
-        return _looked_at_again(model, table, plan)
+        return _without_pairs_by_class(model, table, plan)
     features = tuple(feature.coarser(most, weight, 2 * stddev / effective) for feature in model.features)
     model = replace(model, features=features)
     chosen = _chosen(model, table, plan, stddev)
     given = (model.label,) if model.label else ()
     asked = Stack(tuple(Marginal((*given, features[i].merged, features[j].merged)) for i, j in chosen))
-    answer = table.measure(asked, plan[PAIRS])
+    answer = table.measure(asked, plan[PAIRS].times(PAIR_UNITS))
     counted = [part.value.reshape(len(weight), *part.value.shape[-2:]) for part in answer.parts]
     features = _consistent(features, chosen, counted, answer.stddev)
     model = replace(model, features=features)
     edges = []
     for (i, j), counts, part in zip(chosen, counted, answer.parts, strict=True):
         left, right = features[i].coarse, features[j].coarse
-        alone = model.sizes[:, None, None] * left[:, :, None] * right[:, None, :]
         joint = np.array([fitted(*given, part.stddev) for given in zip(counts, left, right, strict=True)])
-        edges.append(Edge(i, j, joint, float(np.abs(joint * model.sizes[:, None, None] - alone).sum())))
+        edges.append(_edge(model, i, j, joint))
     return replace(model, edges=tuple(edges), noise={**model.noise, PAIRS: answer.stddev})
 
 
@@ -136,27 +140,74 @@ def _consistent(
     return tuple(feature.told_by(tables) for feature, tables in zip(features, margins, strict=True))
 
 
-def _looked_at_again(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
-    """Spend what a tree would have cost on another look at the features that tell the classes apart."""
+def _without_pairs_by_class(model: TreeModel, table: PrivateTable, plan: Plan) -> TreeModel:
+    """Look again at the features that tell the classes apart, and count pairs whatever the class if these stand out.
+
+    Then each gets half of what pairs by class would have cost. Else the second look gets all of it, and what the choice
+    of a tree would have cost.
+    """
+    count, half = len(model.features) - 1, plan[PAIRS].times(PAIR_UNITS // 2)
+    stddev = table.stddev(Stack((Marginal((model.features[0].merged,)),) * count), half)
+    affordable = math.sqrt(_MOST_PAIR_CELLS / (count * (count + 1) / 2))
+    cells = int(min(math.sqrt(max(float(model.sizes.sum()), 1.0) / (4 * stddev)), affordable, _CELLS_AGAIN))
+    if model.label is None or cells < _FEWEST_POOLED_CELLS:
+        # What the edges would have cost counts these features once more, in turn.
+        return _looked_at_again(model, table, plan[PAIRS].times(PAIR_UNITS), [plan[EDGES]] * count, _CELLS_AGAIN)
+    return _with_pooled_edges(_looked_at_again(model, table, half, (), cells), table, plan, stddev)
+
+
+def _looked_at_again(
+    model: TreeModel, table: PrivateTable, charge: Charge, single: Sequence[Charge], cells: int
+) -> TreeModel:
+    """Count the features that tell the classes apart again, and merge every feature's cells.
+
+    Args:
+        model: What the first look told.
+        table: Whom to ask.
+        charge: What pays for a look at all of these.
+        single: What pays for looks at each of these, in turn.
+        cells: About how many cells to merge into.
+    """
     weight, effective = model.weights, model.informative_rows
     first = [feature.coarser(4, weight, 2 * feature.stddev / effective) for feature in model.features]
     statistic = np.array([feature.informative(model.sizes) for feature in first])
     count = min(max(int((statistic > _AGAIN).sum()), _FEWEST_AGAIN), len(statistic))
     again = np.sort(np.argsort(-statistic, kind="stable")[:count])
     given = (model.label,) if model.label else ()
-    asked = Stack(tuple(Marginal((*given, model.features[index].cells)) for index in again))
-    answer = table.measure(asked, plan[PAIRS])
+    answer = table.measure(Stack(tuple(Marginal((*given, model.features[index].cells)) for index in again)), charge)
     features = list(model.features)
-    for index, part in zip(again, answer.parts, strict=True):
-        counts = part.value.reshape(features[index].counts.shape)
-        features[index] = features[index].seen_again(counts, model.sizes, answer.stddev)
-    # With no tree to choose, what its edges would have cost counts these features once more, in turn.
-    for index in np.resize(again, len(features) - 1):
-        part = table.measure(Marginal((*given, features[index].cells)), plan[EDGES])
+
+    def seen(index: int, part: Answer) -> None:
         counts = part.value.reshape(features[index].counts.shape)
         features[index] = features[index].seen_again(counts, model.sizes, part.stddev)
-    merged = (f.coarser(_CELLS_AGAIN, weight, 2 * f.stddev / effective) for f in features)
+
+    for index, part in zip(again, answer.parts, strict=True):
+        seen(int(index), part)
+    for index, each in zip(np.resize(again, len(single)), single, strict=True):
+        seen(int(index), table.measure(Marginal((*given, features[index].cells)), each))
+    merged = (feature.coarser(cells, weight, 2 * feature.stddev / effective) for feature in features)
     return replace(model, features=tuple(merged), noise={**model.noise, PAIRS: answer.stddev})
+
+
+def _with_pooled_edges(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) -> TreeModel:
+    """Count the pairs of a tree in all classes together; what ties two features is taken to be the same in each."""
+    features = model.features
+    chosen = _chosen(without_label(model), table, plan, stddev)
+    asked = Stack(tuple(Marginal((features[i].merged, features[j].merged)) for i, j in chosen))
+    answer = table.measure(asked, plan[PAIRS].times(PAIR_UNITS // 2))
+    edges = []
+    for (i, j), part in zip(chosen, answer.parts, strict=True):
+        left, right = features[i].coarse, features[j].coarse
+        alike = fitted(part.value, model.ratio @ left, model.ratio @ right, part.stddev)
+        joint = np.array([fitted(alike, *margins, 0.0) for margins in zip(left, right, strict=True)])
+        edges.append(_edge(model, i, j, joint))
+    return replace(model, edges=tuple(edges), by_class=False, noise={**model.noise, PAIRS: answer.stddev})
+
+
+def _edge(model: TreeModel, i: int, j: int, joint: Floats) -> Edge:
+    left, right = model.features[i].coarse, model.features[j].coarse
+    apart = joint - left[:, :, None] * right[:, None, :]
+    return Edge(i, j, joint, float((model.sizes[:, None, None] * np.abs(apart)).sum()))
 
 
 def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) -> list[tuple[int, int]]:
@@ -170,9 +221,10 @@ def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) ->
     penalties = tuple(0.4 * stddev * marginal.size for marginal in marginals)
     gaps = QualityScores(marginals, expected, penalties)
     part = np.arange(len(coarse))
+    ends = np.array(pairs)
     chosen: list[tuple[int, int]] = []
     while len(chosen) < len(coarse) - 1:
-        joining = [position for position, (i, j) in enumerate(pairs) if part[i] != part[j]]
+        joining = np.flatnonzero(part[ends[:, 0]] != part[ends[:, 1]]).tolist()
         i, j = pairs[table.select(gaps, plan[EDGES], among=joining)]
         part[part == part[j]] = part[i]
         chosen.append((i, j))

@@ -54,6 +54,7 @@ class TreeModel:
         edges: The tree.
         stddev: Of the noise on the features' counts.
         noise: Of every answer, by the plan's line.
+        by_class: Whether pairs were counted by class; if not, what ties them is the same in each.
     """
 
     label: Merged | None
@@ -63,6 +64,7 @@ class TreeModel:
     edges: tuple[Edge, ...]
     stddev: float
     noise: Mapping[str, float] = field(default_factory=dict)
+    by_class: bool = True
 
     @property
     def rows(self) -> int:

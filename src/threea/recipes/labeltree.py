@@ -25,13 +25,15 @@ class LabelTree(Recipe):
     2. Count every feature's cells by class [.258]; more rows than noise, finer cells, down to single values.
     3. Choose a spanning tree of the features edge by edge, by the exponential mechanism: a pair is as good as the rows
        that its counts by class differ by from those of features independent given the class [.05 for all edges].
-    4. Count the cells of each pair along the tree, by class [.28]. With too few rows for pairs, the shares of 3 and 4
-       are spent on a second look at the features that tell the classes apart.
+    4. Count the cells of each pair along the tree, by class [.28]. With too few rows for that, half of it counts pairs
+       in all classes together, and half is a second look at the features that tell the classes apart; with too few for
+       any pairs, this second look gets the shares of 3 and 4.
     5. Teacher: fit a logistic regression on the features' cells to rows drawn from the tree, which costs nothing, then
-       correct it by noisy, clipped gradients over the private rows, each a damped Newton step under the tree's own
-       Hessian [.368 for 4 gradients]; count labels by ranges of its logits, and scale these to fit [.032; where a class
-       is very rare, a gradient more]. Cells are finer than the tree's where that tells more. Of a numeric target: an
-       ordinal regression with two weights for each cell, in finer ranges and cells [.4].
+       correct it by noisy, clipped gradients over the private rows, each a Newton step under the tree's own Hessian,
+       damped or, without pairs by class, ridged [.368 for 4 gradients]; count labels by ranges of its logits, and scale
+       these to fit [.032; where a class is very rare, a gradient more]. Cells are finer than the tree's where that
+       tells more. Of a numeric target: an ordinal regression with two weights for each cell, in finer ranges and cells
+       [.4].
     6. Draw rows from the tree, several in the same cells, and let the teacher label a share 1 - alpha of them.
 
     Args:
