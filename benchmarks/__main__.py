@@ -31,6 +31,7 @@ NAMES = (
     "tune",
     "no_target",
     "limits",
+    "teacher_settings",
     "two_tables",
     "numbers",
     "dates",
