@@ -380,16 +380,16 @@ class TestHowManyRows:
         assert bool(default_note(summary, rows)) == (rows == LEAST_ROWS and summary.private_rows is not None)
 
     @pytest.mark.usefixtures("usual_rows")
-    def test_a_release_has_200_000_rows_at_least(self):
+    def test_a_release_has_500_000_rows_at_least(self):
         table = threea.open_table(hospital.stays(300), schema=hospital.schema(), budget=threea.Budget(1.0))
-        assert threea.recipes.Independent().run(table).rows == 200_000
+        assert threea.recipes.Independent().run(table).rows == 500_000
 
     def test_more_rows_than_a_small_table_has_are_drawn_and_it_says_so(self):
-        few, many = (ModelSummary(private_rows=count, private_rows_stddev=5.0) for count in (768, 400_000))
-        drawn = [default_rows(few, 10), default_rows(many, 10), default_rows(few, 10_000)]
-        assert drawn == [LEAST_ROWS, 400_000, 1_500]
+        few, many = (ModelSummary(private_rows=count, private_rows_stddev=5.0) for count in (768, 600_000))
+        drawn = [default_rows(few, 10), default_rows(many, 10), default_rows(few, 20_000)]
+        assert drawn == [LEAST_ROWS, 600_000, 1_500]
         assert "More rows were drawn than the noisy count of private rows (768 ± 5)" in default_note(few, LEAST_ROWS)
-        assert default_note(many, 400_000) == ""
+        assert default_note(many, 600_000) == ""
 
     def test_many_rows_of_a_person_do_not_fill_a_disk(self):
         """300 rows, of a person's up to a million counted: the noisy count is of the order of ten million."""

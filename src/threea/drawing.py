@@ -18,8 +18,8 @@ SAME = "same"
 """As a number of rows: as many as the noisy count of private ones."""
 STANDS_OUT = 3.0
 """A noisy count of this many standard deviations says how many rows there are; otherwise it may be noise alone."""
-LEAST_ROWS, LEAST_VALUES = 200_000, 15_000_000
-"""At least so many rows are drawn, or as many as make so many values: some 100 MB of CSV. Labels are drawn, and what is
+LEAST_ROWS, LEAST_VALUES = 500_000, 30_000_000
+"""At least so many rows are drawn, or as many as make so many values: some 200 MB of CSV. Labels are drawn, and what is
 chance in them a learner takes for a fact, the less of it the more rows there are (docs/how-it-works.md, rows.json)."""
 MOST = 5.0
 """Balanced classes: none is drawn more than this many times as often as the rarest. Chosen."""
@@ -30,7 +30,7 @@ def least_rows(columns: int) -> int:
 
     Example:
         >>> least_rows(10), least_rows(785)
-        (200000, 19108)
+        (500000, 38216)
     """
     return max(min(LEAST_ROWS, LEAST_VALUES // max(columns, 1)), 1)
 
@@ -49,9 +49,9 @@ def default_rows(summary: ModelSummary, columns: int, same: bool = False) -> int
         >>> default_rows(ModelSummary(private_rows=520_000, private_rows_stddev=30.0), columns=10)
         520000
         >>> [default_rows(ModelSummary(private_rows=520, private_rows_stddev=30.0), 10, same) for same in (False, True)]
-        [200000, 520]
+        [500000, 520]
         >>> default_rows(ModelSummary(private_rows=18_552_204, private_rows_stddev=9e6), columns=10)
-        200000
+        500000
     """
     if summary.points is not None:
         return len(next(iter(summary.points.values())))

@@ -161,7 +161,7 @@ def prepare(
         adjacency: ``add-remove`` or ``replace``.
         recipe: A recipe, or the name of one.
         rows: How many synthetic rows, or ``same`` for the noisy number of private ones; by default that many, and at
-            least 200,000: drawing is free, and learners gain from it.
+            least 500,000: drawing is free, and learners gain from it.
         seed: Makes sampling repeatable. Noise cannot be seeded.
         balance: Draw rare classes of the target more often than they occur; ``release.sample_weight`` undoes it.
         score: A share of the budget, such as 0.03, that measures what the release is worth: a model is trained on its

@@ -66,6 +66,15 @@ def test_with_a_tree_each_weight_is_on_its_own() -> None:
     assert (prior_covariance(tree, (0, 1), 1.0, tree) == np.eye(8)).all()
 
 
+def test_with_pairs_of_all_classes_a_slope_tells_as_far_as_a_class_is_rare() -> None:
+    joint, place = np.full((2, 6, 2), 1 / 12), places(MODEL.features[0], AGE, MODEL.weights)
+    tree = replace(MODEL, edges=(Edge(0, 1, joint, 0.0),), by_class=False)
+    for rarest, slope in ((1.0, 0.0), (0.75, 0.25), (0.0, 1.0)):
+        covariance = prior_covariance(tree, (0, 1), rarest, tree)
+        assert covariance[:6, :6] == pytest.approx(np.eye(6) + SLOPE * slope * np.outer(place, place))
+        assert covariance[6:, 6:] == pytest.approx(np.eye(2))
+
+
 def test_parts_of_one_of_the_trees_cells_share_its_weight() -> None:
     joint = np.full((2, 6, 2), 1 / 12)
     finer = replace(MODEL, edges=(Edge(0, 1, joint, 0.0),))

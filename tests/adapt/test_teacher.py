@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threea.adapt import calibration
-from threea.adapt.taught import _ALIKE, _FEWEST, Taught, softmax, systematic_sample
+from threea.adapt.taught import _ALIKE, _FEWEST, _FEWEST_RARE, Taught, softmax, systematic_sample
 from threea.adapt.teacher import CALIBRATION, STEP, Teacher, _Correction
 from threea.anonymize.open_table import open_table
 from threea.anonymize.query import Stack
@@ -91,6 +91,17 @@ def test_of_many_rows_some_are_in_the_same_cells_and_share_their_labels_as_they_
         assert abs((chunk["label"][own] == 1).sum() - value * own.sum()) < 12
 
 
+def test_of_a_rare_class_there_are_many_rows_that_are_not_alike() -> None:
+    table, schema, _ = xor_free(2)
+    model = taught(table, schema, SilentNoise())
+    rows = _ALIKE * _FEWEST
+    for rare, alike in ((3 * _FEWEST_RARE, 3), (_FEWEST_RARE // 2, 1)):
+        drawn: list[int] = []
+        tree = replace(model.model, sizes=np.array([rows - rare - 0.5, rare + 0.5]))
+        replace(model, model=_Counted(tree, drawn)).sample(rows, np.random.default_rng(0))
+        assert drawn == [-(-rows // alike)]
+
+
 class _Counted(TreeModel):
     """A tree that keeps how many rows were drawn of it."""
 
@@ -162,6 +173,25 @@ def test_systematic_samples_keep_each_class_near_its_expected_number(classes: in
         assert abs((drawn == place).sum() - 2000 * probabilities[place, 0]) < 12
 
 
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(0, 1000))
+def test_of_two_classes_any_stretch_of_like_rows_has_as_many_as_expected_but_for_rounding(
+    chances: list[float], seed: int
+) -> None:
+    ordered = np.sort(np.array(chances))
+    drawn = systematic_sample(np.array([1 - ordered, ordered]), np.random.default_rng(seed))
+    missed = np.cumsum(np.r_[0.0, drawn - ordered])
+    assert np.ptp(missed) < 1 + 1e-9
+    assert set(drawn[ordered == 0]) <= {0}
+    assert set(drawn[ordered == 1]) <= {1}
+
+
+def test_a_row_gets_a_class_as_often_as_its_probability_says() -> None:
+    """Of 20,000 starts with a fixed seed, each share is within .015: over four standard deviations."""
+    chances, rng = np.array([0.02, 0.3, 0.5, 0.9]), np.random.default_rng(0)
+    drawn = np.mean([systematic_sample(np.array([1 - chances, chances]), rng) for _ in range(20_000)], axis=0)
+    np.testing.assert_allclose(drawn, chances, atol=0.015)
+
+
 def test_systematic_samples_of_certain_classes_are_certain() -> None:
     assert systematic_sample(np.array([[1.0, 0.0], [0.0, 1.0]]), np.random.default_rng(0)).tolist() == [0, 1]
 
@@ -205,6 +235,16 @@ def test_a_correction_knows_how_far_noise_alone_takes_it(tree: bool) -> None:
     read = np.eye(len(hessian)) - 1 / len(hessian)
     moved = read @ step.taken(np.random.default_rng(2).normal(size=(len(hessian), 20_000)))
     np.testing.assert_allclose(moved.std(axis=1), step.spread(read), rtol=0.03)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_a_correction_stands_next_to_no_noise(scale: float) -> None:
+    """Cells of several features add up to the same rows, so that a Hessian has directions without any."""
+    rng = np.random.default_rng(3)
+    cells = np.hstack([np.eye(6, dtype=np.float32)[rng.integers(0, 6, 3000)] for _ in range(80)])
+    hessian = scale * np.asarray(cells.T @ (cells * np.float32(0.17)), np.float64)
+    found = _Correction.of(hessian, 1e-9, np.eye(len(hessian)), False).taken(hessian[0])
+    assert np.abs(hessian @ found - hessian[0]).max() < 1e-2 * np.abs(hessian[0]).max()
 
 
 def hessian_and_weights(draws: int) -> tuple[np.ndarray, np.ndarray]:

@@ -35,8 +35,9 @@ _ROUNDED = 2e-6
 def prior_covariance(model: TreeModel, learned: Sequence[int], rarest: float, tree: TreeModel) -> Floats:
     """Return what weights have to do with one another before any gradient, in units of a single weight's variance.
 
-    With a tree, nothing but what parts of one cell share: steps along a slope made Adult's teacher unsteady, and with
-    pairs of all classes PhysioNet's worse.
+    With a tree by class, nothing but what parts of one cell share: steps along a slope made Adult's teacher unsteady.
+    With pairs of all classes, slopes count as far as a class is rare: they made PhysioNet's teacher worse and credit's
+    better.
 
     Args:
         model: What rows are drawn from.
@@ -44,7 +45,9 @@ def prior_covariance(model: TreeModel, learned: Sequence[int], rarest: float, tr
         rarest: The smallest class weight: how much of the largest class counts beside the rarest.
         tree: The same, with the tree's own cells: what finer ones are parts of.
     """
-    slope = min(SLOPE / max(rarest, 1e-9), _RARE_SLOPE)
+    slope = min(SLOPE / max(rarest, 1e-9), _RARE_SLOPE) if not model.edges else 0.0
+    if model.edges and not model.by_class:
+        slope = SLOPE * (1 - rarest)
     blocks = []
     for index in learned:
         feature = model.features[index]
@@ -52,7 +55,7 @@ def prior_covariance(model: TreeModel, learned: Sequence[int], rarest: float, tr
         former = feature.parts_of(tree.features[index].merged)
         if len(np.unique(former)) < len(former):
             own = PART * own + (former[:, None] == former)
-        if isinstance(feature.cells, Bins) and not model.edges:
+        if isinstance(feature.cells, Bins) and slope > 0:
             place = places(feature, feature.cells, model.weights)
             own += slope * np.outer(place, place)
         blocks.append(own)

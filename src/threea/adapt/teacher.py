@@ -181,8 +181,10 @@ class _Correction:
         usual = max(float(np.trace(hessian)) / len(hessian), 1e-9)
         if by_class:
             return cls(factored(hessian, (noise**2 / usual + 1e-6) * precision), np.eye(len(hessian)))
-        ridge = noise**2 * precision + rounded(hessian) ** 2 * np.eye(len(hessian))
-        return cls(cho_factor(hessian @ hessian + ridge), hessian)
+        # A product with its own transpose has no eigenvalue below 0, however sums in single precision were rounded.
+        square = hessian.T @ hessian
+        floor = rounded(hessian) ** 2 + np.finfo(float).eps * len(hessian) * float(np.trace(square))
+        return cls(cho_factor(square + noise**2 * precision + floor * np.eye(len(hessian))), hessian.T)
 
     def taken(self, gradient: Floats) -> Floats:
         """Return how far to move."""
@@ -190,7 +192,7 @@ class _Correction:
 
     def spread(self, read: Floats) -> Floats:
         """Return the standard deviation of weights read so, one a row of `read`, where the gradient's is 1."""
-        return np.asarray(np.linalg.norm(self.before @ cho_solve(self.factor, read.T), axis=0))
+        return np.asarray(np.linalg.norm(self.before.T @ cho_solve(self.factor, read.T), axis=0))
 
 
 def _informative(model: TreeModel) -> tuple[int, ...]:

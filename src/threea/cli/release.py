@@ -102,7 +102,7 @@ def release(
         str | None,
         typer.Option(
             metavar="N|same",
-            help="How many synthetic rows, for free; same: the noisy count; by default that, and at least 200,000.",
+            help="How many synthetic rows, for free; same: the noisy count; by default that, and at least 500,000.",
         ),
     ] = None,
     balance: Annotated[
