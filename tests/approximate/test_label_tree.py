@@ -206,7 +206,7 @@ def copies(rows: int = 3_000) -> tuple[pa.Table, Schema]:
 
 
 def test_where_rows_are_too_few_for_pairs_by_class_they_are_paired_in_all_classes_together() -> None:
-    """Of 3,000 rows, a seventh of one class; noise is seeded. Copies are told, and rows drawn depend on each other so."""
+    """Of 3,000 rows, a seventh of one class; noise is seeded. Copies are told, and drawn rows keep what ties them."""
     table, schema = copies()
     model = fitted(table, schema)
     assert not model.by_class
