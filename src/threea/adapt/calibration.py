@@ -38,8 +38,10 @@ RAREST = 0.01
 that then are tell a learner nothing. Chosen on credit (LightGBM, eight splits that are not reported: AUC .946 with
 calibration, .962 without)."""
 # Settings, all of them chosen.
-_RANGES, _ROWS, _GRID = 12, 20_000, 1 << 16
-"""Ranges of a logit, rows drawn from the tree, and steps of a logit in 1."""
+_RANGES, _ROWS = 12, 20_000
+"""Ranges of a logit, and rows drawn from the tree."""
+GRID = 1 << 16
+"""Steps of a logit in 1."""
 _STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 2.0
 """What a logit is taken to be stretched by before it is asked, and how far that may be off; how far each class's own
 stretch and mixture of logits, and its shift."""
@@ -108,15 +110,17 @@ def calibrated(
         # By the noisy counts there is nobody: nothing to ask.
         return None
     cuts = [tuple(np.unique(_quantiles(score, rows.evenly)).tolist()) for score in rows.steps]
-    histograms = (ScoreHistogram(model.label, _sums(cells, line), cut) for line, cut in zip(scores, cuts, strict=True))
+    histograms = (
+        ScoreHistogram(model.label, weight_sums(cells, line), cut) for line, cut in zip(scores, cuts, strict=True)
+    )
     answer = table.measure(Stack(tuple(histograms)), charge)
     counted = [part.value[list(classes)] for part in answer.parts]
     return Scaling(*rows.scaled(counted, cuts, answer.stddev, way), answer.stddev)
 
 
-def _sums(cells: tuple[Merged, ...], weights: Floats) -> Trees:
+def weight_sums(cells: tuple[Merged, ...], weights: Floats) -> Trees:
     """Return sums of cells' weights as trees: one for each feature, with a leaf for each cell."""
-    whole = np.round(weights * _GRID).astype(np.int64)
+    whole = np.round(weights * GRID).astype(np.int64)
     offsets = np.cumsum([0, *(merged.size for merged in cells)])
     every = (1 << MOST_LEAVES) - 1
     reachable, values = [], []
@@ -161,7 +165,7 @@ class _Scored:
         known = np.isin(group, classes)
         group = group[known]
         total, start = np.zeros((len(scores), len(group)), np.int64), 0
-        whole = np.round(scores * _GRID).astype(np.int64)
+        whole = np.round(scores * GRID).astype(np.int64)
         for index in learned:
             merged = model.features[index].merged
             total += whole[:, start + merged.merge(codes[index][known])]
@@ -175,7 +179,7 @@ class _Scored:
         """Return the matrix and the shifts under which these rows' labels are as counted."""
         places = [np.searchsorted(cut, line, side="right") for cut, line in zip(cuts, self.steps, strict=True)]
         weights = self._raked(counted, places, stddev)
-        features = np.vstack([np.ones(self.steps.shape[1]), self.steps / _GRID])
+        features = np.vstack([np.ones(self.steps.shape[1]), self.steps / GRID])
         middles = [
             np.bincount(place, weights * line, len(cut) + 1)
             / np.maximum(np.bincount(place, weights, len(cut) + 1), 1e-9)
@@ -194,7 +198,7 @@ class _Scored:
             way: By how much of what was fitted; logits that may be surer than they are, by all of it.
             fitted: Matrix and shifts of the classes that have a logit.
         """
-        (matrix, shifts), scores = fitted, self.steps / _GRID
+        (matrix, shifts), scores = fitted, self.steps / GRID
         scaled = matrix @ scores
         stretch = float((self.weights * scaled * scores).sum() / max(float((self.weights * scores**2).sum()), 1e-300))
         sharper = float(np.clip(stretch, _LEAST, 1.0)) ** (way - 1)

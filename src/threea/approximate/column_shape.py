@@ -73,6 +73,17 @@ class ColumnShape:
             places=places[order],
         )
 
+    @property
+    def score(self) -> Floats:
+        """The scores of its cells, between bounds of -1 and 1 less the mean."""
+        return np.array(self.scores) / 2.0**SCORE_BITS
+
+    @property
+    def offset(self) -> float:
+        """By how much its mean was moved since cells were scored."""
+        scored_from = float(self.places.max() - self.score.max())
+        return float(np.diff(self.cumulative, prepend=0.0) @ self.places) - scored_from
+
     def moved(self, offset: float) -> ColumnShape:
         """Bend the histogram until its mean, between the bounds, is this much higher."""
         share = np.diff(self.cumulative, prepend=0.0)

@@ -294,6 +294,34 @@ class GaussianModel:
             histograms[self.label.column] = Histogram(self.label, self.classes.value, self.classes.stddev)
         return histograms
 
+    @property
+    def direction(self) -> Floats:
+        """How much of each column is in the linear score that tells the second class from the first best.
+
+        Fisher's discriminant by the model's own moments; rows of one class have scores of variance 1 by these.
+        """
+        share = self.sizes[:2] / self.sizes[:2].sum()
+        factors = (self.factors[min(code, len(self.factors) - 1)] for code in range(2))
+        inside = [part * factor @ factor.T for part, factor in zip(share, factors, strict=True)]
+        within = sum(inside) + (self.dct * self.loose**2) @ self.dct.T + np.diag(self.alone**2)
+        apart = self.centres[1] - self.centres[0]
+        weights = np.linalg.solve(within, apart)
+        return np.asarray(weights / max(math.sqrt(max(float(apart @ weights), 0.0)), 1e-12))
+
+    @property
+    def offsets(self) -> Floats:
+        """What the score of each column is on average, where the model's centres are seen from."""
+        return np.array([column.offset for column in self.columns])
+
+    def drawn_together(self, part: float) -> GaussianModel:
+        """Return the model with the classes' means so near to their common one, as a part of what they were."""
+        share = self.sizes / self.sizes.sum()
+        common = share @ self.centres
+        centres = common + part * (self.centres - common)
+        spread = (self.factors**2).sum(axis=2) + (self.dct**2) @ self.loose**2 + self.alone**2
+        deviations = np.broadcast_to(np.sqrt(spread), centres.shape)
+        return replace(self, centres=centres, curves=_curves(centres, deviations, share))
+
     def sample(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
         """Draw classes in their noisy proportions, then coordinates given the class, then values by rank.
 

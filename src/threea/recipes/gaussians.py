@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from threea.adapt.separation import Separation
 from threea.approximate.gaussians import ClassGaussians
 from threea.errors import SettingError
 from threea.framework import Recipe
 
+SEPARATION = 0.05
+"""Share of the budget for how far apart two classes are. Chosen."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussians(Recipe):
-    """Approximate wide numeric rows by a Gaussian per class.
+    """Approximate wide numeric rows by a Gaussian per class; adapt how far apart two classes are.
 
-    In brackets the share of the budget:
+    In brackets the share of the budget, of which 7 takes a part from the others:
 
     1. Count the rows of each class [.01] and the cells of every column [.06]; a column's cells are scored by where they
        lie between its bounds, less the mean by its noisy histogram.
@@ -25,7 +29,9 @@ class Gaussians(Recipe):
     5. Sum the coefficients by class [.4]: their means, shrunk to the common one as far as noise explains them.
     6. Sum the outer products of the strongest coefficients by class [.43]: their second moments. The eigenvalues of
        the pooled covariance that noise explains are set to 0, and each class's is shrunk to it, as the means are.
-    7. Draw a class, coefficients from its Gaussian, turn them back, and take the value of the same rank in each
+    7. Of two classes: count the rows by class and by what Fisher's discriminant scores them [.05], and move the means
+       towards each other until the Gaussians are as far apart as the rows: moments of many columns say too much.
+    8. Draw a class, coefficients from its Gaussian, turn them back, and take the value of the same rank in each
        column's histogram: a Gaussian copula.
 
     Args:
@@ -49,8 +55,13 @@ class Gaussians(Recipe):
 
     @property
     def approximate(self) -> ClassGaussians:
-        """L1: all steps."""
+        """L1: the distribution of the rows (steps 1 to 6)."""
         return ClassGaussians(bins=self.bins, image=(self.image[0], self.image[1]) if self.image else None)
+
+    @property
+    def adapt(self) -> Separation:
+        """L2: what a classifier loses to classes that are too easy to tell apart (step 7)."""
+        return Separation(weight=SEPARATION / (1 - SEPARATION))
 
 
 def _listed(sides: tuple[int, ...]) -> str:
