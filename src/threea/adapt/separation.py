@@ -1,15 +1,16 @@
 """Adapt: two classes of wide rows are drawn as far apart as they are.
 
-Noisy means and covariances of hundreds of columns say best of all where the classes differ by chance and noise, and a
-linear classifier that follows from them looks better on them than it is. Rows drawn so are too easy to tell apart: a
-learner is sure of itself too soon. So this classifier's scores are counted by class, once, and the means are moved
-towards each other until the Gaussians' scores are as far apart, beside their spread, as the private rows'.
+Noisy moments of hundreds of columns say best of all where the classes differ by noise and by chance, and Gaussians know
+nothing of classes in several lumps. So a linear classifier that follows from them may look much better on their rows
+than it is, or worse; from rows that are too easy to tell apart, a learner is soon too sure of itself. Its scores are
+counted by class, once, and the means are moved along the line between them until the model's scores are as far apart,
+beside their spread, as the private rows'.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,12 @@ from scipy.special import ndtr
 
 from threea.adapt.calibration import GRID, weight_sums
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Marginal
+from threea.anonymize.plan import Charge, Plan, Step
+from threea.anonymize.query import Count, Marginal
 from threea.anonymize.score_histogram import ScoreHistogram
-from threea.approximate.gaussians import ROWS, GaussianModel
+from threea.approximate.gaussians import GaussianModel
 from threea.approximate.histograms import HistogramModel
-from threea.table.cells import Categories, Merged
+from threea.table.cells import Categories, Cells, Merged
 from threea.table.schema import Origin, Schema
 
 Floats = NDArray[np.float64]
@@ -35,13 +36,13 @@ _RANGES, _BEYOND = 12, 3.0
 _USUAL, _USUALLY_OFF = np.array([0.0, -0.3, 0.3]), np.array([1.0, 0.5, 0.4])
 """What is taken to be so before it is asked, and how far it may be off: by how many standard deviations scores are
 shifted; how far apart classes are, and how wide, beside what the model says, as logarithms."""
-_STANDS_OUT = 3.0
-"""A class with fewer rows than so many standard deviations of the noise is none."""
+_FARTHEST = 2.0
+"""How far means may be moved apart, as a multiple of what they were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Separation:
-    """Moves the means of two classes towards each other.
+    """Moves the means of two classes towards each other, or apart.
 
     Args:
         weight: Its share of the budget, relative to the approximation's 1.
@@ -53,26 +54,26 @@ class Separation:
         """Ask for one histogram, where the target has two classes, or may yet be found to."""
         if schema.target is None:
             return ()
-        cells = schema[schema.target].cells(2)
-        two = isinstance(cells, Categories) and cells.count - cells.other == 2
-        found = schema.origin is Origin.TYPES and not schema.number_target
-        return (Step(name=STEP, weight=self.weight),) if two or found else ()
+        target = schema[schema.target]
+        found = schema.origin is Origin.TYPES and not schema.number_target and (target.whole or not target.kind.numeric)
+        return (Step(name=STEP, weight=self.weight),) if found or _has_two(target.cells(2)) else ()
 
     def adapt(
         self, model: GaussianModel | HistogramModel, table: PrivateTable, plan: Plan
     ) -> GaussianModel | HistogramModel:
-        """Count the scores, and return the model with its classes as far apart; of any but two classes, as it is.
+        """Count the scores, and return the model with its classes as far apart.
+
+        Where there are not two classes to move, the rows of each are counted once more instead.
 
         Cost:
             One `Gaussian` event: a row adds 1 in one place.
         """
-        if not isinstance(model, GaussianModel) or not isinstance(model.label, Categories):
+        if not isinstance(model, GaussianModel) or STEP not in {line.name for line in plan.lines}:
             return model
-        stddev = table.stddev(Marginal((model.label,)), plan[ROWS])
-        found = np.atleast_1d(model.classes.value)[: model.label.count - model.label.other] > _STANDS_OUT * stddev
-        weights = model.direction if len(found) == 2 and found.all() else np.zeros(0)
-        if not self.steps(table.schema) or not weights.any():
-            return model
+        label = model.label
+        weights = model.direction if _has_two(label) else np.zeros(0)
+        if label is None or not weights.any():
+            return _counted_again(model, table, plan[STEP])
         apart = float((model.centres[1] - model.centres[0]) @ weights)
         middle = float(model.offsets @ weights + model.centres[:2].mean(axis=0) @ weights)
         reach = apart / 2 + _BEYOND
@@ -80,13 +81,26 @@ class Separation:
         cells = tuple(Merged(cells=column.cells, groups=tuple(range(column.cells.size))) for column in model.columns)
         line = np.concatenate([weight * column.score for weight, column in zip(weights, model.columns, strict=True)])
         cuts = tuple(np.unique(np.rint(edges * GRID).astype(np.int64)).tolist())
-        answer = table.measure(ScoreHistogram(model.label, weight_sums(cells, line), cuts), plan[STEP])
+        answer = table.measure(ScoreHistogram(label, weight_sums(cells, line), cuts), plan[STEP])
         counts = answer.value[:2]
-        return model.drawn_together(_fitted(counts, np.array(cuts) / GRID - middle, apart, answer.stddev))
+        return model.moved_apart(_fitted(counts, np.array(cuts) / GRID - middle, apart, answer.stddev))
+
+
+def _has_two(label: Cells | None) -> bool:
+    """Return whether two values of the label are listed."""
+    return isinstance(label, Categories) and label.count - label.other == 2
+
+
+def _counted_again(model: GaussianModel, table: PrivateTable, charge: Charge) -> GaussianModel:
+    """Put a second count of the rows per class together with the first, each by its precision."""
+    again = table.measure(Marginal((model.label,)) if model.label else Count(), charge)
+    first, second = (max(answer.stddev, 1e-9) ** -2 for answer in (model.classes, again))
+    both = (first * model.classes.value + second * again.value) / (first + second)
+    return replace(model, classes=replace(again, value=both, stddev=(first + second) ** -0.5))
 
 
 def _fitted(counts: Floats, edges: Floats, apart: float, stddev: float) -> float:
-    """Return how far apart two classes are beside their width, as a share of what a model says; at most 1.
+    """Return how far apart two classes are beside their width, as a multiple of what a model says.
 
     Args:
         counts: Noisy counts of each class's scores, by range.
@@ -100,13 +114,14 @@ def _fitted(counts: Floats, edges: Floats, apart: float, stddev: float) -> float
     def expected(known: Floats) -> Floats:
         shift, further, wider = known
         below = ndtr((edges - shift - places * math.exp(further)) / math.exp(wider))
-        return np.asarray(sizes * np.diff(below, axis=1, prepend=0.0, append=1.0))
+        counted: Floats = sizes * np.diff(below, axis=1, prepend=0.0, append=1.0)
+        return counted
 
     # What chance adds to the private rows' own scores counts as noise, too.
     trust = 1 / np.sqrt(stddev**2 + expected(_USUAL) + 1e-9)
 
     def missed(known: Floats) -> Floats:
-        return np.r_[((expected(known) - counts) * trust).ravel(), (known - _USUAL) / _USUALLY_OFF]
+        return np.concatenate([((expected(known) - counts) * trust).ravel(), (known - _USUAL) / _USUALLY_OFF])
 
     _, further, wider = least_squares(missed, _USUAL).x
-    return min(math.exp(further - wider), 1.0)
+    return min(math.exp(float(further - wider)), _FARTHEST)

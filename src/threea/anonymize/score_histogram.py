@@ -67,13 +67,14 @@ class Trees:
         scores = np.zeros((self.outputs, len(codes[0])), np.int64)
         offsets = np.cumsum([0, *(cells.size for cells in self.cells)])
         every = (1 << self.values.shape[1]) - 1
+        rules_out = (self.reachable & every) != every
+        asked = np.logical_or.reduceat(rules_out, offsets[:-1], axis=1)
         for tree, reachable in enumerate(self.reachable):
             leaves = np.full(len(codes[0]), every, np.int64)
-            for feature, code in enumerate(codes):
+            for feature in np.flatnonzero(asked[tree]).tolist():
                 # A value without a cell has number -1: the last entry, which rules nothing out.
                 left = np.append(reachable[offsets[feature] : offsets[feature + 1]].astype(np.int64), every)
-                if ((left & every) != every).any():
-                    leaves &= left[code]
+                leaves &= left[codes[feature]]
             # The lowest bit is a power of two, whose exponent is exact; that of nothing is 0, and its leaf the last.
             leaf = np.frexp((leaves & -leaves).astype(np.float64))[1] - 1
             scores[tree % self.outputs] += np.append(self.values[tree], 0)[leaf]

@@ -313,11 +313,11 @@ class GaussianModel:
         """What the score of each column is on average, where the model's centres are seen from."""
         return np.array([column.offset for column in self.columns])
 
-    def drawn_together(self, part: float) -> GaussianModel:
-        """Return the model with the classes' means so near to their common one, as a part of what they were."""
+    def moved_apart(self, times: float) -> GaussianModel:
+        """Return the model with the classes' means so many times as far from their common one."""
         share = self.sizes / self.sizes.sum()
         common = share @ self.centres
-        centres = common + part * (self.centres - common)
+        centres = common + times * (self.centres - common)
         spread = (self.factors**2).sum(axis=2) + (self.dct**2) @ self.loose**2 + self.alone**2
         deviations = np.broadcast_to(np.sqrt(spread), centres.shape)
         return replace(self, centres=centres, curves=_curves(centres, deviations, share))

@@ -30,7 +30,7 @@ class Gaussians(Recipe):
     6. Sum the outer products of the strongest coefficients by class [.43]: their second moments. The eigenvalues of
        the pooled covariance that noise explains are set to 0, and each class's is shrunk to it, as the means are.
     7. Of two classes: count the rows by class and by what Fisher's discriminant scores them [.05], and move the means
-       towards each other until the Gaussians are as far apart as the rows: moments of many columns say too much.
+       until the Gaussians' scores are as far apart, beside their spread, as the rows'.
     8. Draw a class, coefficients from its Gaussian, turn them back, and take the value of the same rank in each
        column's histogram: a Gaussian copula.
 
@@ -60,7 +60,7 @@ class Gaussians(Recipe):
 
     @property
     def adapt(self) -> Separation:
-        """L2: what a classifier loses to classes that are too easy to tell apart (step 7)."""
+        """L2: what a classifier loses to classes that are drawn too far apart, or too near (step 7)."""
         return Separation(weight=SEPARATION / (1 - SEPARATION))
 
 
