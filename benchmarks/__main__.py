@@ -32,6 +32,7 @@ NAMES = (
     "no_target",
     "limits",
     "teacher_settings",
+    "interactions",
     "two_tables",
     "numbers",
     "dates",
