@@ -33,6 +33,7 @@ NAMES = (
     "limits",
     "teacher_settings",
     "interactions",
+    "rare_class",
     "two_tables",
     "numbers",
     "dates",
