@@ -34,6 +34,7 @@ NAMES = (
     "teacher_settings",
     "interactions",
     "rare_class",
+    "separation",
     "two_tables",
     "numbers",
     "dates",

@@ -32,7 +32,6 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "coarser cells": {"_MOST_CELLS": 8, "_LEAST": 0.02},
     "finer cells": {"_MOST_CELLS": 64, "_LEAST": 0.001},
     "all features": {"_CLEAR": -1e9},
-    "thirty features": {"_CLEAR": 1e9, "_FEWEST": 30},
 }
 """Names in `threea.adapt.teacher`, and what they are set to."""
 CLIPS = (0.25, 1.0)
