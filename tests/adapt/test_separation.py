@@ -69,6 +69,23 @@ def test_two_classes_are_drawn_as_far_apart_as_they_are(times, adjacency):
     assert abs(drawn[1] - 1) < 0.25
 
 
+@pytest.mark.parametrize("rows", [1, 3, 50, 3_000])
+@pytest.mark.parametrize("times", [0.0, 1e-5, 1e3])
+def test_however_near_or_far_something_is_drawn(rows, times):
+    table, schema = wide(rows)
+    model, adapted, _, count = fitted(table, schema, moved=times)
+    assert count == 1
+    assert (times == 0) == (adapted.centres is model.centres)
+    assert np.isfinite(columns(adapted.sample(100, np.random.default_rng(0)))).all()
+
+
+def test_counts_that_are_noise_alone_say_something_finite():
+    rng, edges = np.random.default_rng(0), np.linspace(-4, 4, 11)
+    for stddev in (1e-9, 1.0, 1e9):
+        for _ in range(20):
+            assert 0 < _fitted(stddev * rng.standard_normal((2, 12)), edges, 2.0, stddev) <= 2
+
+
 def test_columns_keep_their_histograms():
     """Of 8,000 rows: means within 0.1 and deviations within a tenth, ten standard errors and what bins take."""
     table, schema = wide(3_000)

@@ -36,6 +36,8 @@ _RANGES, _BEYOND = 12, 3.0
 _USUAL, _USUALLY_OFF = np.array([0.0, -0.3, 0.3]), np.array([1.0, 0.5, 0.4])
 """What is taken to be so before it is asked, and how far it may be off: by how many standard deviations scores are
 shifted; how far apart classes are, and how wide, beside what the model says, as logarithms."""
+_FARTHEST_OFF = 8.0
+"""Nothing is looked for farther off than so many times that."""
 _FARTHEST = 2.0
 """How far means may be moved apart, as a multiple of what they were."""
 
@@ -123,5 +125,6 @@ def _fitted(counts: Floats, edges: Floats, apart: float, stddev: float) -> float
     def missed(known: Floats) -> Floats:
         return np.concatenate([((expected(known) - counts) * trust).ravel(), (known - _USUAL) / _USUALLY_OFF])
 
-    _, further, wider = least_squares(missed, _USUAL).x
+    reach = _FARTHEST_OFF * _USUALLY_OFF
+    _, further, wider = least_squares(missed, _USUAL, bounds=(_USUAL - reach, _USUAL + reach)).x
     return min(math.exp(float(further - wider)), _FARTHEST)

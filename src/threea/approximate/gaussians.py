@@ -298,7 +298,8 @@ class GaussianModel:
     def direction(self) -> Floats:
         """How much of each column is in the linear score that tells the second class from the first best.
 
-        Fisher's discriminant by the model's own moments; rows of one class have scores of variance 1 by these.
+        Fisher's discriminant by the model's own moments; rows of one class have scores of variance 1 by these. All 0 if
+        the classes' means are one.
         """
         share = self.sizes[:2] / self.sizes[:2].sum()
         factors = (self.factors[min(code, len(self.factors) - 1)] for code in range(2))
@@ -306,7 +307,8 @@ class GaussianModel:
         within = sum(inside) + (self.dct * self.loose**2) @ self.dct.T + np.diag(self.alone**2)
         apart = self.centres[1] - self.centres[0]
         weights = np.linalg.solve(within, apart)
-        return np.asarray(weights / max(math.sqrt(max(float(apart @ weights), 0.0)), 1e-12))
+        squared = float(apart @ weights)
+        return np.asarray(weights / math.sqrt(squared)) if squared > 1e-12 else np.zeros_like(apart)
 
     @property
     def offsets(self) -> Floats:
