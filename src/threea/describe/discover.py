@@ -21,6 +21,7 @@ from threea.table.schema import LOOKS, Column, Kind, Origin, Schema
 SHARE = 0.15
 """Share of the budget that discovery takes."""
 KINDS, CATEGORIES, RANGES, VALUES = "discover kinds", "discover categories", "discover ranges", "discover values"
+CLASSES = "discover classes"
 _MOST_CATEGORIES = 1000
 
 
@@ -32,11 +33,15 @@ def steps(schema: Schema) -> tuple[Step, ...]:
     """
     if schema.origin is not Origin.TYPES:
         return ()
-    undeclared, text, numeric = bool(_undeclared(schema)), bool(_text(schema)), bool(_numeric(schema))
-    # Both looks at numbers together weigh as much as each of the others.
+    undeclared, numeric = bool(_undeclared(schema)), bool(_numeric(schema))
+    text, classes = bool(_text(schema)), bool(_text(schema, target=True))
+    unknown = any(column.name == schema.target for column in _undeclared(schema))
+    # Both looks at numbers together weigh as much as each of the others, and so do those at text: a target's classes
+    # are looked for by themselves, since a rare one would drown in the noise that many columns share.
     wanted = {
         KINDS: (undeclared, Gaussian, 1.0),
-        CATEGORIES: (text or undeclared, PartitionSelection, 1.0),
+        CATEGORIES: (text or undeclared, PartitionSelection, 0.8),
+        CLASSES: (classes or unknown, PartitionSelection, 0.2),
         RANGES: (numeric or undeclared, Gaussian, 0.6),
         VALUES: (numeric or undeclared, Gaussian, 0.4),
     }
@@ -56,17 +61,17 @@ def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
 
     Cost:
         A `Gaussian` event for the kinds of undeclared columns, one for whether a target of whole numbers is a class, a
-        `PartitionSelection` event for the text columns, two `Gaussian` ones for the numbers and dates. What no column
-        needs is not charged.
+        `PartitionSelection` event for the text columns and one for a target of text, two `Gaussian` ones for numbers and
+        dates. What no column needs is not charged.
     """
     table = _with_kinds(table, plan)
     target = class_column(table, plan)
     if target is not None:
         table = table.described(_replaced(table.schema, {target.name: target}))
     found: dict[str, Column] = {}
-    text, numeric = _text(table.schema), _numeric(table.schema)
-    if text:
-        shown = table.measure(Values(tuple(column.name for column in text)), plan[CATEGORIES])
+    numeric = _numeric(table.schema)
+    for text, name in ((_text(table.schema), CATEGORIES), (_text(table.schema, target=True), CLASSES)):
+        shown = table.measure(Values(tuple(column.name for column in text)), plan[name]) if text else {}
         for column in text:
             often = sorted(shown[column.name], key=lambda value: -shown[column.name][value])[:_MOST_CATEGORIES]
             found[column.name] = replace(column, categories=tuple(sorted(often)))
@@ -114,8 +119,10 @@ def _undeclared(schema: Schema) -> list[Column]:
     return [column for column in schema.modelled if column.kind is Kind.UNDECLARED]
 
 
-def _text(schema: Schema) -> list[Column]:
-    return [column for column in schema.modelled if column.kind is Kind.CATEGORICAL and not column.categories]
+def _text(schema: Schema, target: bool = False) -> list[Column]:
+    """Return the columns of text, or the target if it is one."""
+    text = [column for column in schema.modelled if column.kind is Kind.CATEGORICAL and not column.categories]
+    return [column for column in text if (column.name == schema.target) == target]
 
 
 def _numeric(schema: Schema) -> list[Column]:
