@@ -61,7 +61,7 @@ def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
 
     Cost:
         A `Gaussian` event for the kinds of undeclared columns, one for whether a target of whole numbers is a class, a
-        `PartitionSelection` event for the text columns and one for a target of text, two `Gaussian` ones for numbers and
+        `PartitionSelection` event for text columns and one for a target of text, two `Gaussian` ones for numbers and
         dates. What no column needs is not charged.
     """
     table = _with_kinds(table, plan)
