@@ -131,7 +131,7 @@ def test_a_dry_run_counts_passes_and_bytes_by_metadata_alone(tmp_path):
     options = {"unit": None, "ledger": False, "workers": 2}
     read = reading_of(plan, "labeltree", tmp_path, cost_of("labeltree", described, tmp_path), **options)
     # Opened once; classes, features, the edges of the tree at once, pairs or both looks instead, four gradients,
-        # calibration and dates.
+    # calibration and dates.
     assert (read.passes, read.bytes) == (12, 12 * size)
     persons = reading_of(plan, "labeltree", tmp_path, None, **options | {"unit": "patient_id", "ledger": True})
     assert persons.passes == 15

@@ -31,7 +31,7 @@ from threea.backends import units
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
-from threea.describe.discover import CATEGORIES, KINDS
+from threea.describe.discover import CATEGORIES, CLASSES, KINDS
 from threea.framework import Recipe
 from threea.recipes import RECIPES, Independent, MCGen, RonGauss
 from threea.table.cells import Merged
@@ -42,7 +42,7 @@ from threea.table.schema import Schema
 OTHERWISE: dict[str, Any] = {"pategan": {"teachers": 60, "inputs": 2}}
 PROVEN = [name for name in RECIPES if name != "auto" and RECIPES[name]().guarantee is Guarantee.PROVEN]
 PLAIN = (Setting(),)
-DISCOVERY = {KINDS, CATEGORIES}
+DISCOVERY = {KINDS, CATEGORIES, CLASSES}
 
 
 def worst(questions: list[Question]) -> float:
