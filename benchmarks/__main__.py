@@ -35,6 +35,7 @@ NAMES = (
     "interactions",
     "rare_class",
     "separation",
+    "number_settings",
     "two_tables",
     "numbers",
     "dates",
