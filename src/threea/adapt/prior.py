@@ -45,9 +45,10 @@ def prior_covariance(model: TreeModel, learned: Sequence[int], rarest: float, tr
         rarest: The smallest class weight: how much of the largest class counts beside the rarest.
         tree: The same, with the tree's own cells: what finer ones are parts of.
     """
-    slope = min(SLOPE / max(rarest, 1e-9), _RARE_SLOPE) if not model.edges else 0.0
-    if model.edges and not model.by_class:
-        slope = SLOPE * (1 - rarest)
+    if not model.edges:
+        slope = min(SLOPE / max(rarest, 1e-9), _RARE_SLOPE)
+    else:
+        slope = 0.0 if model.by_class else SLOPE * (1 - rarest)
     blocks = []
     for index in learned:
         feature = model.features[index]

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from threea.adapt.calibration import GRID, weight_sums
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Charge, Plan, Step
-from threea.anonymize.query import Count, Marginal
+from threea.anonymize.query import Marginal
 from threea.anonymize.score_histogram import ScoreHistogram
 from threea.approximate.gaussians import GaussianModel
 from threea.approximate.histograms import HistogramModel
@@ -73,11 +73,14 @@ class Separation:
         if not isinstance(model, GaussianModel) or STEP not in {line.name for line in plan.lines}:
             return model
         label = model.label
+        assert label is not None, "only a target is asked about"
         weights = model.direction if _has_two(label) else np.zeros(0)
-        if label is None or not weights.any():
-            return _counted_again(model, table, plan[STEP])
+        if not weights.any():
+            return _counted_again(model, label, table, plan[STEP])
         apart = float((model.centres[1] - model.centres[0]) @ weights)
-        middle = float(model.offsets @ weights + model.centres[:2].mean(axis=0) @ weights)
+        # Centres are seen from the columns' means, which were moved since their cells were scored.
+        seen_from = np.array([column.offset for column in model.columns])
+        middle = float((seen_from + model.centres[:2].mean(axis=0)) @ weights)
         reach = apart / 2 + _BEYOND
         edges = middle + np.linspace(-reach, reach, _RANGES + 1)[1:-1]
         cells = tuple(Merged(cells=column.cells, groups=tuple(range(column.cells.size))) for column in model.columns)
@@ -88,14 +91,14 @@ class Separation:
         return model.moved_apart(_fitted(counts, np.array(cuts) / GRID - middle, apart, answer.stddev))
 
 
-def _has_two(label: Cells | None) -> bool:
+def _has_two(label: Cells) -> bool:
     """Return whether two values of the label are listed."""
     return isinstance(label, Categories) and label.count - label.other == 2
 
 
-def _counted_again(model: GaussianModel, table: PrivateTable, charge: Charge) -> GaussianModel:
+def _counted_again(model: GaussianModel, label: Cells, table: PrivateTable, charge: Charge) -> GaussianModel:
     """Put a second count of the rows per class together with the first, each by its precision."""
-    again = table.measure(Marginal((model.label,)) if model.label else Count(), charge)
+    again = table.measure(Marginal((label,)), charge)
     first, second = (max(answer.stddev, 1e-9) ** -2 for answer in (model.classes, again))
     both = (first * model.classes.value + second * again.value) / (first + second)
     return replace(model, classes=replace(again, value=both, stddev=(first + second) ** -0.5))

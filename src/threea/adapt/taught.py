@@ -26,8 +26,8 @@ _POOL = 4
 """Rows drawn from the tree for each one wanted whose label must fit. Chosen."""
 _ALIKE, _FEWEST, _FEWEST_RARE = 8, 1 << 13, 32
 """How many rows of a chunk may be in the same merged cells, if so many that are not remain, and so many of the rarest
-class. Chosen on splits that are not reported of diabetes130, adult, census and others, the last on credit: more takes
-from the variety of rows."""
+class. Chosen on splits that are not reported of diabetes130, adult, census and others: more takes from the variety of
+rows. The last was chosen on credit, where it makes no difference beyond chance (rare_class.json)."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 

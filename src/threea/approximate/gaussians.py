@@ -310,11 +310,6 @@ class GaussianModel:
         squared = float(apart @ weights)
         return np.asarray(weights / math.sqrt(squared)) if squared > 1e-12 else np.zeros_like(apart)
 
-    @property
-    def offsets(self) -> Floats:
-        """What the score of each column is on average, where the model's centres are seen from."""
-        return np.array([column.offset for column in self.columns])
-
     def moved_apart(self, times: float) -> GaussianModel:
         """Return the model with the classes' means so many times as far from their common one."""
         share = self.sizes / self.sizes.sum()
