@@ -9,7 +9,6 @@ report. Run it as `python -m benchmarks interactions`.
 
 import itertools
 import math
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from benchmarks import datasets as library
 from benchmarks.adult import DATA
 from benchmarks.limits import cells_of, figures_of
 from benchmarks.measure import scored
-from benchmarks.record import record
+from benchmarks.record import mean_and_stdev, record
 from threea.adapt.taught import Taught
 from threea.budget import mu_from
 from threea.session import synthesize
@@ -43,13 +42,7 @@ def main() -> None:
     for name in DATASETS:
         lines = [measured(library.load(name, DATA.parent), split) for split in SPLITS]
         results[name] = {
-            way: {
-                figure: {
-                    "mean": round(statistics.mean(line[way][figure] for line in lines), 4),
-                    "stdev": round(statistics.stdev(line[way][figure] for line in lines), 4),
-                }
-                for figure in ("auc", "log_loss")
-            }
+            way: {figure: mean_and_stdev([line[way][figure] for line in lines]) for figure in ("auc", "log_loss")}
             for way in lines[0]
         }
     settings = {"splits": SPLITS, "epsilon": EPSILON, "share": SHARE, "pairs": PAIRS, "trees": TREES, "depth": DEPTH}

@@ -5,7 +5,6 @@ teacher of a release looks at, trained on real rows without any privacy; that te
 Splits are others than those that tables report. Run it as `python -m benchmarks limits`.
 """
 
-import statistics
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from benchmarks import datasets as library
 from benchmarks.adult import DATA
 from benchmarks.measure import learner_settings, rows_drawn, scored
-from benchmarks.record import record
+from benchmarks.record import mean_and_stdev, record
 from threea.adapt.taught import Taught, softmax
 from threea.release import Release
 from threea.session import synthesize
@@ -37,13 +36,7 @@ def main() -> None:
         dataset = library.load(name, DATA.parent)
         lines = [measured(dataset, split) for split in SPLITS]
         results[name] = {
-            who: {
-                figure: {
-                    "mean": round(statistics.mean(line[who][figure] for line in lines), 4),
-                    "stdev": round(statistics.stdev(line[who][figure] for line in lines), 4),
-                }
-                for figure in ("auc", "log_loss")
-            }
+            who: {figure: mean_and_stdev([line[who][figure] for line in lines]) for figure in ("auc", "log_loss")}
             for who in lines[0]
         }
     learners = {**learner_settings(LEARNER), "additive": {"C": PENALTY, "cells": "the teacher's"}}

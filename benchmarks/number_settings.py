@@ -4,7 +4,6 @@ R2 of LightGBM trained on releases, on splits that tables do not report. Run it 
 `python -m benchmarks number_settings`.
 """
 
-import statistics
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.measure import released, scored
-from benchmarks.record import record
+from benchmarks.record import mean_and_stdev, record
 from benchmarks.regression import HELD_OUT, tables
 from threea.adapt import number_teacher
 from threea.recipes import LabelTree
@@ -64,7 +63,4 @@ def measured(name: str) -> dict[str, Any]:
         for words, table in tried.items():
             figures = scored(dataset, real=train, train=table, test=test, names=["lightgbm"], seed=split)["lightgbm"]
             lines[words].append(figures["r2"])
-    return {
-        words: {"r2": {"mean": round(statistics.mean(line), 4), "stdev": round(statistics.stdev(line), 4)}}
-        for words, line in lines.items()
-    }
+    return {words: {"r2": mean_and_stdev(line)} for words, line in lines.items()}

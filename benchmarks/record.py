@@ -5,9 +5,11 @@ import importlib.metadata
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,11 @@ def record(name: str, settings: dict[str, Any], results: Any) -> None:
     text = json.dumps(entry, indent=2)
     (RESULTS / f"{name}.json").write_text(text + "\n")
     print(text)
+
+
+def mean_and_stdev(values: Sequence[float]) -> dict[str, float]:
+    """Return what a result says of a figure over splits, seeds or draws."""
+    return {"mean": round(statistics.mean(values), 4), "stdev": round(statistics.stdev(values), 4)}
 
 
 def timed(command: list[str]) -> dict[str, float]:

@@ -4,7 +4,6 @@ LightGBM trained on releases of isolet's vowels, under both adjacencies; each wa
 was adapted. Splits are others than those that tables report. Run it as `python -m benchmarks separation`.
 """
 
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from benchmarks import datasets as library
 from benchmarks.adult import DATA
 from benchmarks.measure import learner_settings, scored
-from benchmarks.record import record
+from benchmarks.record import mean_and_stdev, record
 from threea.adapt.separation import Separation
 from threea.approximate.gaussians import GaussianModel
 from threea.budget import Adjacency
@@ -71,11 +70,7 @@ def main() -> None:
                 lines[way].append({name: figures[name] for name in ("auc", "log_loss")} | {"times": times})
         results[str(adjacency)] = {
             way: {
-                figure: {
-                    "mean": round(statistics.mean(line[figure] for line in by_split), 4),
-                    "stdev": round(statistics.stdev(line[figure] for line in by_split), 4),
-                }
-                for figure in ("auc", "log_loss", "times")
+                figure: mean_and_stdev([line[figure] for line in by_split]) for figure in ("auc", "log_loss", "times")
             }
             for way, by_split in lines.items()
         }

@@ -4,7 +4,6 @@ Each is a whole release's teacher, AUC and log loss on held-out rows, on splits 
 `python -m benchmarks teacher_settings`.
 """
 
-import statistics
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,7 +15,7 @@ import numpy as np
 from benchmarks import datasets as library
 from benchmarks.adult import DATA
 from benchmarks.limits import cells_of, figures_of
-from benchmarks.record import record
+from benchmarks.record import mean_and_stdev, record
 from threea.adapt import teacher
 from threea.adapt.taught import Taught, softmax
 from threea.session import synthesize
@@ -86,13 +85,7 @@ def measured(dataset: library.Dataset, settings: Mapping[str, Any], clip: float 
             patched.enter_context(patch.object(teacher, name, value))
         patched.enter_context(patch.object(teacher.Teacher, "adapt", adapt))
         lines = [figures(dataset, split) for split in SPLITS]
-    return {
-        figure: {
-            "mean": round(statistics.mean(line[figure] for line in lines), 4),
-            "stdev": round(statistics.stdev(line[figure] for line in lines), 4),
-        }
-        for figure in ("auc", "log_loss")
-    }
+    return {figure: mean_and_stdev([line[figure] for line in lines]) for figure in ("auc", "log_loss")}
 
 
 def figures(dataset: library.Dataset, split: int) -> dict[str, float]:
