@@ -26,6 +26,7 @@ def record(name: str, settings: dict[str, Any], results: Any) -> None:
         "benchmark": name,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "versions": {"python": platform.python_version(), "threea": threea.__version__, **versions},
+        "source": source(),
         "cores": os.cpu_count(),
         "settings": settings,
         "results": results,
@@ -33,6 +34,17 @@ def record(name: str, settings: dict[str, Any], results: Any) -> None:
     text = json.dumps(entry, indent=2)
     (RESULTS / f"{name}.json").write_text(text + "\n")
     print(text)
+
+
+def source() -> dict[str, Any]:
+    """Return the commit that is measured, and whether the tree holds no change to it but other results."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", ":/", f":(exclude,top)benchmarks/{RESULTS.name}")
+    return {"commit": git("rev-parse", "HEAD"), "clean": not changed}
 
 
 def mean_and_stdev(values: Sequence[float]) -> dict[str, float]:
