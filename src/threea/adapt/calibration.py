@@ -14,19 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.adapt.taught import all_classes, softmax
+from threea.adapt.taught import Waves, all_classes, softmax
 from threea.anonymize.door import PrivateTable
+from threea.anonymize.gradient import GRID
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Stack
-from threea.anonymize.score_histogram import MOST_LEAVES, ScoreHistogram, Trees
+from threea.anonymize.score_histogram import ScoreHistogram
+from threea.anonymize.wave_gradient import WaveLogits
 from threea.approximate.denoise import proportions
 from threea.approximate.tree_model import TreeModel
-from threea.table.cells import Merged
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -40,8 +40,6 @@ calibration, .962 without)."""
 # Settings, all of them chosen.
 _RANGES, _ROWS = 12, 20_000
 """Ranges of a logit, and rows drawn from the tree."""
-GRID = 1 << 16
-"""Steps of a logit in 1."""
 _STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 2.0
 """What a logit is taken to be stretched by before it is asked, and how far that may be off; how far each class's own
 stretch and mixture of logits, and its shift."""
@@ -81,6 +79,7 @@ class Scaling:
 
 def calibrated(
     weights: Floats,
+    waves: Waves,
     model: TreeModel,
     classes: Sequence[int],
     learned: Sequence[int],
@@ -95,6 +94,7 @@ def calibrated(
 
     Args:
         weights: One row per class, one column per merged cell of the learned features.
+        waves: What is added to the sums of these.
         model: Where rows are drawn from.
         classes: Those that the teacher knows; at most `MOST_CLASSES`.
         learned: Positions of the features that it looks at.
@@ -103,38 +103,21 @@ def calibrated(
         way: How far to scale, of all the way.
     """
     assert model.label is not None
-    cells = tuple(model.features[index].merged for index in learned)
-    scores = weights[1:] - weights[:1] if len(classes) == 2 else weights - weights.mean(axis=0)
+    mixed = np.array([[-1.0, 1.0]]) if len(classes) == 2 else np.eye(len(classes)) - 1 / len(classes)
+    scores = [
+        WaveLogits(waves.space, line @ weights, waves.frequencies, line @ waves.amplitudes) for line in mixed[:, None]
+    ]
     rows = _Scored.of(scores, model, classes, learned)
     if not rows.weights.sum() > 0:
         # By the noisy counts there is nobody: nothing to ask.
         return None
     cuts = [tuple(np.unique(_quantiles(score, rows.evenly)).tolist()) for score in rows.steps]
     histograms = (
-        ScoreHistogram(model.label, weight_sums(cells, line), cut) for line, cut in zip(scores, cuts, strict=True)
+        ScoreHistogram(model.label, logits, cut) for logits, cut in zip(scores, cuts, strict=True)
     )
     answer = table.measure(Stack(tuple(histograms)), charge)
     counted = [part.value[list(classes)] for part in answer.parts]
     return Scaling(*rows.scaled(counted, cuts, answer.stddev, way), answer.stddev)
-
-
-def weight_sums(cells: tuple[Merged, ...], weights: Floats) -> Trees:
-    """Return sums of cells' weights as trees: one for each feature, with a leaf for each cell."""
-    whole = np.round(weights * GRID).astype(np.int64)
-    offsets = np.cumsum([0, *(merged.size for merged in cells)])
-    every = (1 << MOST_LEAVES) - 1
-    reachable, values = [], []
-    for start, end in pairwise(offsets.tolist()):
-        for first in range(start, end, MOST_LEAVES):
-            own = slice(first, min(first + MOST_LEAVES, end))
-            count = own.stop - own.start
-            line, leaves = np.full(offsets[-1], every, np.int64), np.zeros(MOST_LEAVES, np.int64)
-            line[start:end] = 0
-            line[own] = 1 << np.arange(count)
-            leaves[:count] = whole[own]
-            reachable.append(line)
-            values.append(leaves)
-    return Trees(cells, np.array(reachable), np.array(values))
 
 
 def _quantiles(score: Whole, weights: Floats) -> Whole:
@@ -160,16 +143,14 @@ class _Scored:
     ratio: Floats
 
     @classmethod
-    def of(cls, scores: Floats, model: TreeModel, classes: Sequence[int], learned: Sequence[int]) -> _Scored:
+    def of(
+        cls, scores: Sequence[WaveLogits], model: TreeModel, classes: Sequence[int], learned: Sequence[int]
+    ) -> _Scored:
         group, codes = model.draw_balanced(_ROWS, np.random.default_rng(1))
         known = np.isin(group, classes)
         group = group[known]
-        total, start = np.zeros((len(scores), len(group)), np.int64), 0
-        whole = np.round(scores * GRID).astype(np.int64)
-        for index in learned:
-            merged = model.features[index].merged
-            total += whole[:, start + merged.merge(codes[index][known])]
-            start += merged.size
+        cells = [model.features[index].merged.merge(codes[index][known]) for index in learned]
+        total = np.vstack([logits.scores(cells) for logits in scores])
         often = np.bincount(group, minlength=len(model.sizes))[group]
         return cls(total, model.sizes[group] / often, 1.0 / often, proportions(model.sizes[list(classes)]))
 

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from threea.anonymize.cluster_sums import Scores
+from threea.anonymize.lookup_sums import blocks
+from threea.anonymize.mean_embedding import ANGLE_BITS, angles_of
 from threea.approximate.conditioning import resampled
 from threea.approximate.denoise import draw
 from threea.approximate.tree_model import TreeModel
@@ -31,6 +34,38 @@ rows. The last was chosen on credit, where it makes no difference beyond chance 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Waves:
+    """Random waves over the features a teacher looks at.
+
+    Args:
+        space: The coordinates of merged cells.
+        frequencies: What phases are made of, as of `WaveLogits`.
+        amplitudes: Shape (classes, twice the phases): of all cosines, then all sines.
+    """
+
+    space: Scores
+    frequencies: Whole
+    amplitudes: Floats
+
+    def heights(self, coarse: Sequence[Whole]) -> NDArray[np.float32]:
+        """Return rows' waves, together 1 long, from their merged cells; shape (rows, waves)."""
+        phases = self.space.coordinates(coarse) @ (self.frequencies + 0.0)
+        radians = (angles_of(phases) + 0.5).astype(np.float32) * np.float32(2 * math.pi / (1 << ANGLE_BITS))
+        return np.hstack([np.cos(radians), np.sin(radians)]) / np.float32(math.sqrt(self.frequencies.shape[1]))
+
+    def logits(self, coarse: Sequence[Whole]) -> Floats:
+        """Return what waves add to logits, shape (classes, rows)."""
+        total = np.empty((len(self.amplitudes), len(coarse[0])))
+        for block in blocks(len(coarse[0]), self.amplitudes.shape[1]):
+            total[:, block] = self.amplitudes @ self.heights([cells[block] for cells in coarse]).T
+        return total
+
+    def scaled(self, matrix: Floats) -> Waves:
+        """Return waves whose logits are mixed so."""
+        return replace(self, amplitudes=matrix @ self.amplitudes)
+
+
 @dataclass(frozen=True)
 class Taught:
     """A tree whose rows a teacher labels.
@@ -44,6 +79,7 @@ class Taught:
         errors: Standard deviation of each weight, less the average row's for the same feature, by the gradients' noise.
             To first order: what the tree's Hessian is off by is not in it.
         noise: Of every answer, by the plan's line.
+        waves: What it says of several features at a time, if anything.
     """
 
     model: TreeModel
@@ -53,6 +89,7 @@ class Taught:
     alpha: float
     errors: Floats
     noise: Mapping[str, float]
+    waves: Waves | None = None
 
     @property
     def summary(self) -> ModelSummary:
@@ -161,7 +198,7 @@ class Taught:
         for index in self.learned:
             total += self.weights[:, start + coarse[index]]
             start += self.model.features[index].merged.size
-        return total
+        return total if self.waves is None else total + self.waves.logits([coarse[index] for index in self.learned])
 
 
 def centred(model: TreeModel, learned: Sequence[int]) -> Floats:
