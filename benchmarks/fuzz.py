@@ -147,8 +147,8 @@ def whole(folder: Path) -> bool:
 
 def charged(run: Path) -> bool:
     """Tell whether any ledger that the run made holds a release."""
-    from threea.anonymize.ledger import Ledger
     from threea.errors import LedgerError
+    from threea.ledger import Ledger
 
     for file in run.rglob("*"):
         if file.name == "books.db" or not file.is_file() or file.read_bytes()[:6] != b"SQLite":

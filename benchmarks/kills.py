@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.record import record
 from threea import cli, hospital, place, publish
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 
 KILLS, ROWS, SEED = 1000, 200, 20261116
 ACTS = {

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.record import record
-from threea.anonymize.ledger import Ledger
-from threea.anonymize.ledger_chain import LedgerHead, canonical, entry_hash
 from threea.errors import BudgetRefused, LedgerError
+from threea.ledger import Ledger
+from threea.ledger.chain import LedgerHead, canonical, entry_hash
 
 FAULTS, SEED, PAGE = 10_000, 20261116, 4096
 EVENT = {"event": "Gaussian", "noise_multiplier": 4.0}

@@ -19,13 +19,13 @@ from typing import Any
 
 from threea import scoring, tuning
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.budget import Adjacency, Budget
 from threea.cost import Cost, Reading, cost_of, reading_of
 from threea.errors import BudgetRefused, SettingError, outcome, stated
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.pricing import check_sampling, priced_together
 from threea.progress import Progress
 from threea.publish import form_of

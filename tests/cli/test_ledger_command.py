@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from threea import cli
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 
 EVENT = {"event": "Gaussian", "noise_multiplier": 4.0}
 

@@ -19,8 +19,8 @@ import pytest
 
 import threea
 from threea import cli, hospital
-from threea.anonymize.ledger import Ledger
 from threea.errors import BudgetRefused, InputError, SchemaError, SettingError
+from threea.ledger import Ledger
 from threea.linked import LinkedRelease, rehearse_tables
 from threea.recipes import DPMix, PrivBayes
 from threea.table.linked_columns import COUNT

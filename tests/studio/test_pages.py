@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 from visiting import fields, problem
 
 from threea import cli, load_release, studio
-from threea.anonymize.ledger import Ledger
 from threea.describe.propose_schema import propose_schema
 from threea.errors import MissingExtra, SchemaError
 from threea.evaluate import evaluation
 from threea.evaluate.evidence import Evidence
+from threea.ledger import Ledger
 from threea.session import prepare, rehearse
 from threea.studio import pictures, work
 from threea.studio.choices import prepare_options

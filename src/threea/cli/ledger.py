@@ -14,8 +14,8 @@ from threea.cli.options import Config, Json
 from threea.errors import SettingError
 
 if TYPE_CHECKING:
-    from threea.anonymize.ledger import Ledger
-    from threea.anonymize.ledger_books import DatasetRow
+    from threea.ledger import Ledger
+    from threea.ledger.books import DatasetRow
 
 MISSING = 2
 """The exit code if a release is not in the ledger."""
@@ -41,7 +41,7 @@ def ledger(
     as_json: Json = False,
 ) -> None:
     """Show what was spent, by dataset and release; or check it. Exit code 2: not whole, or without a release."""
-    from threea.anonymize.ledger import Ledger
+    from threea.ledger import Ledger
 
     if releases and not verify:
         raise SettingError(f"release ({releases[0]}) is only looked up with --verify; add it")
@@ -102,7 +102,7 @@ def _verify(book: Ledger, releases: list[Path]) -> None:
 
 
 def _found(book: Ledger, release: Path) -> str:
-    from threea.anonymize.ledger_chain import LedgerHead
+    from threea.ledger.chain import LedgerHead
 
     certificate = _certificate(release)
     if certificate.get("ledger_head") is None:

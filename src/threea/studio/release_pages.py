@@ -19,9 +19,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from threea.anonymize.ledger import Ledger
 from threea.certificate import Guarantee
 from threea.errors import BudgetRefused, SettingError, ThreeaError
+from threea.ledger import Ledger
 from threea.report import words
 from threea.session import rehearse
 from threea.studio import pictures

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from threea.anonymize.ledger_books import Books, UnknownEntry
-from threea.anonymize.ledger_chain import Chain, LedgerHead, canonical, entry_hash
 from threea.errors import InternalError, LedgerError
+from threea.ledger.books import Books, UnknownEntry
+from threea.ledger.chain import Chain, LedgerHead, canonical, entry_hash
 
 _APPLICATION_ID = 0x33414C47
 _BUSY_SECONDS = 60.0

@@ -12,9 +12,9 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from threea.anonymize.ledger_books import Account, Books, ChargeRow, DatasetRow, ReleaseRow
-from threea.anonymize.ledger_file import LedgerFile
 from threea.errors import BudgetRefused, InternalError, SettingError
+from threea.ledger.books import Account, Books, ChargeRow, DatasetRow, ReleaseRow
+from threea.ledger.file import LedgerFile
 
 _ROUNDING = 1e-9  # so that 0.1 and 0.2 fit a cap of 0.3
 

@@ -22,9 +22,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threea.anonymize import ledger_file as module
-from threea.anonymize.ledger import Ledger
 from threea.errors import BudgetRefused, InternalError, LedgerError, SettingError
+from threea.ledger import Ledger
+from threea.ledger import file as module
 
 SOURCE = Path(module.__file__).parents[2]
 EVENT = {"event": "Gaussian", "noise_multiplier": 4.0}
@@ -342,7 +342,7 @@ def test_reservations_never_pass_the_cap_whatever_is_asked(requests):
 
 RACER = """
 import sys
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 from threea.errors import BudgetRefused
 print("ready", flush=True)
 sys.stdin.readline()
@@ -402,7 +402,7 @@ def test_threads_may_share_a_ledger(tmp_path):
 
 FORK = """
 import os, sys
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 from threea.errors import LedgerError
 def reserve(ledger): return ledger.reserve("d", epsilon=1.0, delta=0.0, lines=[])
 memory, ledger = Ledger(), Ledger(sys.argv[1], create=True)
@@ -566,7 +566,7 @@ def test_a_folder_a_device_or_a_missing_folder_is_refused(tmp_path):
 
 UNPRIVILEGED = """
 import os, sys
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 from threea.errors import LedgerError
 if os.geteuid() == 0:
     os.setgid(65534); os.setuid(65534)
@@ -668,7 +668,7 @@ def test_a_closed_ledger_cannot_be_used(tmp_path):
 
 
 def test_the_ledger_itself_needs_only_the_standard_library():
-    script = "import sys; old = {*sys.modules}; import threea.anonymize.ledger; print(*{*sys.modules} - old)"
+    script = "import sys; old = {*sys.modules}; import threea.ledger; print(*{*sys.modules} - old)"
     tops = {name.split(".")[0] for name in run(script).stdout.split()}
     assert "sqlite3" in tops
     assert tops - set(sys.stdlib_module_names) == {"threea"}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from threea.anonymize.ledger_chain import Chain
+from threea.ledger.chain import Chain
 
 
 @dataclass(frozen=True, slots=True)

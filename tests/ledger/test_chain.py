@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ledger_faults as faults
-from threea.anonymize import ledger_file as module
-from threea.anonymize.ledger import Ledger, open_ledger
-from threea.anonymize.ledger_chain import Chain, LedgerHead, canonical, entry_hash
 from threea.errors import BudgetRefused, LedgerError
+from threea.ledger import Ledger, open_ledger
+from threea.ledger import file as module
+from threea.ledger.chain import Chain, LedgerHead, canonical, entry_hash
 
 EVENT = {"event": "Gaussian", "noise_multiplier": 4.0}
 
