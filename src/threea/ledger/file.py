@@ -1,40 +1,23 @@
-"""The file under the ledger: entries in one SQLite table, chained, checked before anything is decided by them.
+"""The file under the ledger: entries in a log, chained, checked before anything is decided by them.
 
 Whatever goes wrong with the file is told in one line: which ledger, what, and what to do.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
-import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Self
 
 from threea.errors import InternalError, LedgerError
+from threea.ledger import log
 from threea.ledger.books import Books, UnknownEntry
-from threea.ledger.chain import Chain, LedgerHead, canonical, entry_hash
-
-_APPLICATION_ID = 0x33414C47
-_BUSY_SECONDS = 60.0
-
-# No other table and no index: nothing that could disagree with the entries. The file's header keeps their number
-# (user_version), on another page than the last entry, so that neither can be lost without the other telling.
-_SCHEMA = (
-    "CREATE TABLE entries (number INTEGER PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL)",
-    "CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries"
-    " BEGIN SELECT RAISE(ABORT, 'entries is append-only'); END",
-    "CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries"
-    " BEGIN SELECT RAISE(ABORT, 'entries is append-only'); END",
-)
-
-# EXTRA: the folder, too, is synced when a transaction's journal is deleted, or power loss could bring the journal
-# back and with it the state before. fullfsync: without it macOS calls a commit done before the disk has it.
-_PRAGMAS = ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON")
+from threea.ledger.chain import Chain, LedgerHead, canonical, entry_hash, line_of
 
 _RESTORE = "restore it from a backup (a new ledger would forget what was spent)"
 _DAMAGED = f"is damaged; {_RESTORE}"
@@ -42,16 +25,19 @@ _NOT_OURS = "is not a threea ledger; give the path of one, or of a file that doe
 _MISSING = "does not exist; is the path mistyped? a new one is made by --new-ledger (in Python: create=True)"
 _EMPTY = f"is an empty file: it was a ledger and lost its content, or never was one; if it was, {_RESTORE}"
 _OTHER = f"is damaged, or was made by another version of threea; use that version, or {_RESTORE}"
-_READ_ONLY = "cannot be written; make the file and its folder writable, or give another path"
+_READ_ONLY = "cannot be written; make the file writable, or give another path"
+_UNREADABLE = "cannot be read; make the file readable, or give another path"
 _REPLACED = f"was removed or replaced while in use; put it back, or {_RESTORE}"
 _OLDER = f"no longer holds what was written to it, an older copy may be in its place; {_RESTORE}"
+_FULL = "cannot be written, the disk is full, and nothing was entered; free some space"
+_NO_LOCKS = "lies where files cannot be locked, so another process could spend at the same time; put it on a local disk"
+_UNSURE = "may not hold what was last written to it: the disk failed; check the disk, then run the command again"
 _FAILURES = {
-    sqlite3.SQLITE_BUSY: f"was locked by another process for {_BUSY_SECONDS:g} s; try again later",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that it is there and that its folder is writable",
-    sqlite3.SQLITE_FULL: "cannot be written, the disk is full; free some space",
-    sqlite3.SQLITE_IOERR: "cannot be read or written, disk I/O error; check the disk, or use a local one",
-    sqlite3.SQLITE_NOTADB: _NOT_OURS,
-    sqlite3.SQLITE_READONLY: _READ_ONLY,
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EACCES: _READ_ONLY,
+    errno.EPERM: _READ_ONLY,
+    errno.EROFS: _READ_ONLY,
 }
 
 
@@ -65,10 +51,13 @@ class LedgerFile:
         - What a transaction wrote is on disk when it ends.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, create: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, *, create: bool = False, reading: bool = False
+    ) -> None:
         self._given = None if path is None else os.fspath(path)
         self._books = Books()
-        self._connection: sqlite3.Connection | None = None
+        self._reading, self._unsure = reading, False
+        self._descriptor: int | None = None
         self._written: list[tuple[str, str]] = []
         self._closed, self._pid = False, os.getpid()
         self.new = False
@@ -102,10 +91,10 @@ class LedgerFile:
         Raises:
             LedgerError: The file is gone, another one, damaged, or without something this process saw in it.
         """
-        with self.transaction():
+        with self.transaction(writing=False):
             # A transaction found the head in its place; what lies before it is read again here.
-            if self._connection is not None:
-                self._books = self._examined(self._connection)
+            if self._descriptor is not None:
+                self._books = self._examined(self._descriptor)
 
     def close(self) -> None:
         """Refuse further use; closing twice is fine. Nothing is held open between transactions."""
@@ -141,133 +130,215 @@ class LedgerFile:
                 self.new = _make(file)
         except (FileNotFoundError, NotADirectoryError):
             raise self.error("cannot be made, its folder does not exist; make the folder first") from None
-        except (OSError, ValueError, sqlite3.Error) as error:
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", error)
             raise self.error(f"cannot be made ({reason}); give another path") from None
         if not os.path.isfile(file):
             kind = "a folder" if os.path.isdir(file) else "not a regular file"
             raise self.error(f"is {kind}; give the path of a file, such as ledger.db")
-        if not os.access(file, os.R_OK | os.W_OK):
-            raise self.error(_READ_ONLY)
+        if not os.access(file, os.R_OK | (0 if self._reading else os.W_OK)):
+            raise self.error(_UNREADABLE if self._reading else _READ_ONLY)
         if not os.path.getsize(file):
             raise self.error(_EMPTY)
         return file
 
     def _open(self) -> None:
-        with _LOCK, self._explained(), self._alone() as connection:
-            self._books = self._examined(connection)
-            # Written at every opening, to learn now and not in mid-release that the disk takes no writes.
-            connection.execute(f"PRAGMA user_version = {self.head.entries}")
+        with _LOCK, self._explained(), self._alone(writing=not self._reading) as descriptor:
+            if not self._reading:
+                log.refuse_shared(str(self._file))
+                if log.is_old(descriptor):
+                    self._convert(descriptor)
+            self._books = self._examined(descriptor)
+            if not self._reading:
+                # Written at every opening, to learn now and not in mid-release that the disk takes no writes.
+                self._settle(descriptor, committed=0)
+                log.blank(descriptor, self._books.chain.start)
 
     @contextmanager
-    def transaction(self) -> Iterator[Books]:
+    def transaction(self, *, writing: bool = True) -> Iterator[Books]:
         """Give the books, up to date; what is written meanwhile is written whole or not at all, alone."""
         with _LOCK, self._explained():
-            if self._closed:
-                raise InternalError(f"ledger {self.path} was closed")
+            self._refuse_unusable(writing=writing)
             self._written = []
             if self._file is None:
-                if self._pid != os.getpid():
-                    raise self.error("belongs to the process that made it; give a file to share it")
                 yield self._books
             else:
-                with self._alone() as connection:
-                    self._read_on(connection, self._books)
+                with self._alone(writing=writing) as descriptor:
+                    committed = self._read_anew(descriptor, writing=writing)
                     yield self._books
+                    if self._written:
+                        self._settle(descriptor, committed)
+                        self._append(descriptor)
                 self._refuse_replaced()
             self._enter(self._books, self._written)
 
     def write(self, entry: dict[str, Any]) -> None:
-        """Chain an entry to the last one, within a transaction."""
-        content = canonical({**entry, "created": now()})
-        head = self.head
-        number, before = head.entries + len(self._written) + 1, self._written[-1][1] if self._written else head.sha256
+        """Chain an entry to the last one, within a transaction.
+
+        Its fresh randomness makes its hash, which certificates show, a commitment: nobody without the ledger can test
+        what it stands for.
+        """
+        content = canonical({**entry, "created": now(), "nonce": secrets.token_hex(16)})
+        before = self._written[-1][1] if self._written else self.head.sha256
         self._written.append((content, entry_hash(before, content)))
-        if self._connection is not None:
-            self._connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, *self._written[-1]))
-            self._connection.execute(f"PRAGMA user_version = {number}")
+
+    def _refuse_unusable(self, *, writing: bool) -> None:
+        if self._closed or (writing and self._reading):
+            raise InternalError(f"ledger {self.path} was {'closed' if self._closed else 'opened for reading alone'}")
+        if self._file is None and self._pid != os.getpid():
+            raise self.error("belongs to the process that made it; give a file to share it")
+        if self._unsure:
+            raise self.error(_UNSURE)
 
     @contextmanager
-    def _alone(self) -> Iterator[sqlite3.Connection]:
-        """Connect, for one transaction that nobody else writes in.
+    def _alone(self, *, writing: bool) -> Iterator[int]:
+        """Open the file and lock it, for one transaction that nobody else writes in.
 
-        Anew each time: what an earlier connection had read could hide what has become of the file since, and no
-        connection may live through a fork.
+        Anew each time: no descriptor, and so no lock, may live through a fork.
         """
         self._refuse_replaced()
-        with closing(_connect(str(self._file))) as connection:
-            self._connection = connection
+        with log.locked(str(self._file), writing=writing) as descriptor:
+            self._refuse_replaced(descriptor)
+            self._descriptor = descriptor
             try:
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                raise
+                yield descriptor
             finally:
-                self._connection = None
+                self._descriptor = None
 
-    def _refuse_replaced(self) -> None:
-        if _identity(str(self._file)) != self._identity:
+    def _refuse_replaced(self, descriptor: int | None = None) -> None:
+        if _identity(str(self._file) if descriptor is None else descriptor) != self._identity:
             raise self.error(_REPLACED)
 
-    def _examined(self, connection: sqlite3.Connection) -> Books:
+    def _read_anew(self, descriptor: int, *, writing: bool) -> int:
+        """Bring the books up to date; return how many entries are committed."""
+        if not log.is_old(descriptor):
+            committed, start = self._header(descriptor)
+            if start == self._books.chain.start:
+                self._read_on(descriptor, self._books, committed)
+                return committed
+        # Another layout than before: it may be that of a ledger in SQLite, read until somebody writes to it.
+        books = self._examined(descriptor)
+        if writing or not books.chain.holds(self.head):
+            raise self.error(_OLDER)
+        self._books = books
+        return 0
+
+    def _examined(self, descriptor: int) -> Books:
         """Read the whole file, and refuse one that is not a whole ledger of ours."""
-        (mark,) = connection.execute("PRAGMA application_id").fetchone()
-        if mark != _APPLICATION_ID:
-            raise self.error(_OTHER if _schema(connection) == _SCHEMA else _NOT_OURS)
-        if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-            raise self.error(_DAMAGED)
-        books = Books()
-        self._read_on(connection, books)
+        if log.is_old(descriptor):
+            books = Books()
+            self._enter(books, books.chain.verified(self._old_lines(descriptor), after=0))
+            return books
+        committed, start = self._header(descriptor)
+        books = Books(start)
+        self._read_on(descriptor, books, committed)
         return books
 
-    def _read_on(self, connection: sqlite3.Connection, books: Books) -> None:
-        """Enter in the books what was written after what they hold, once all of it is verified."""
-        if _schema(connection) != _SCHEMA or connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
-            raise self.error(_OTHER)
-        (count,) = connection.execute("PRAGMA user_version").fetchone()
-        head = books.chain.head
-        query = "SELECT number, content, sha256 FROM entries WHERE number >= ? ORDER BY number"
-        rows = connection.execute(query, (head.entries,)).fetchall()
-        if head.entries and (not rows or (rows[0][0], rows[0][2]) != (head.entries, head.sha256)):
-            raise self.error(_OLDER)
+    def _header(self, descriptor: int) -> tuple[int, int]:
         try:
-            entries = books.chain.verified(rows[1:] if head.entries else rows)
+            return log.read_header(descriptor)
         except ValueError:
-            raise self.error(_DAMAGED) from None
-        if head.entries + len(entries) != count or not count:
-            raise self.error(_DAMAGED)
-        self._enter(books, entries)
+            begin = os.pread(descriptor, len(log.MAGIC), 0)
+            known = _DAMAGED if self.head.entries else _NOT_OURS
+            raise self.error(_OTHER if begin == log.MAGIC else known) from None
 
-    def _enter(self, books: Books, entries: list[tuple[str, str]]) -> None:
+    def _read_on(self, descriptor: int, books: Books, committed: int) -> None:
+        """Enter in the books what was written after what they hold, entry by entry, each verified."""
+        chain = books.chain
+        head = chain.head
+        # From the last entry that they hold, which must still be there.
+        after = max(head.entries - 1, 0)
+        entries = chain.verified(log.lines(descriptor, chain.last_line), after=after)
         try:
-            for content, sha256 in entries:
-                books.enter(content, sha256)
-        except UnknownEntry:
-            raise self.error("was written to by a newer threea; upgrade threea to use it") from None
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            if head.entries and next(entries, ("", ""))[1] != head.sha256:
+                raise self.error(_OLDER)
+        except ValueError:
+            raise self.error(_OLDER) from None
+        self._enter(books, entries)
+        if not 0 < committed <= chain.head.entries:
+            raise self.error(_DAMAGED)
+
+    def _enter(self, books: Books, entries: Iterable[tuple[str, str]]) -> None:
+        following = iter(entries)
+        while True:
+            try:
+                entry = next(following, None)
+            except ValueError:
+                raise self.error(_DAMAGED) from None
+            if entry is None:
+                return
+            try:
+                books.enter(*entry)
+            except UnknownEntry:
+                raise self.error("was written to by a newer threea; upgrade threea to use it") from None
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                raise self.error(_OTHER) from None
+
+    def _settle(self, descriptor: int, committed: int) -> None:
+        """Cut off a torn line, and commit whole ones whose writer was cut short."""
+        chain = self._books.chain
+        if os.fstat(descriptor).st_size > chain.end:
+            os.ftruncate(descriptor, chain.end)
+        if committed < chain.head.entries:
+            with self._for_sure():
+                log.commit(descriptor, chain.head.entries, chain.start)
+
+    def _append(self, descriptor: int) -> None:
+        chain, first = self._books.chain, self.head.entries + 1
+        lines = [line_of(number, *entry) for number, entry in enumerate(self._written, start=first)]
+        log.append(descriptor, chain.end, b"".join(lines))
+        with self._for_sure():
+            log.commit(descriptor, self.head.entries + len(lines), chain.start)
+
+    @contextmanager
+    def _for_sure(self) -> Iterator[None]:
+        """Refuse all further use after a failure of which nobody knows what is on disk."""
+        try:
+            yield
+        except OSError:
+            self._unsure = True
+            raise self.error(_UNSURE) from None
+
+    def _old_lines(self, descriptor: int) -> list[bytes]:
+        from threea.ledger import sqlite_ledger
+
+        sqlite_ledger.keep_out(descriptor, writing=not self._reading)
+        try:
+            return sqlite_ledger.entries(descriptor, str(self._file))
+        except sqlite_ledger.Foreign:
+            raise self.error(_NOT_OURS) from None
+        except ValueError:
             raise self.error(_OTHER) from None
+
+    def _convert(self, descriptor: int) -> None:
+        """Turn a ledger of the first versions, in SQLite, into a log."""
+        from threea.ledger import sqlite_ledger
+
+        lines = self._old_lines(descriptor)
+        self._enter(Books(), Chain().verified(lines, after=0))
+        sqlite_ledger.convert(descriptor, str(self._file), lines)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what SQLite says into one line for the user, or into a bug of ours."""
+        """Turn what the system says into one line for the user."""
         try:
             yield
-        except (sqlite3.InterfaceError, sqlite3.ProgrammingError) as error:
-            raise InternalError(f"ledger {self.path}: {error}") from error
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            # UnicodeDecodeError: SQLite quotes damaged text in its own messages.
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-            raise self.error(_FAILURES.get(code, _DAMAGED)) from None
+        except log.Busy:
+            raise self.error(f"was locked by another process for {log.BUSY_SECONDS:g} s; try again later") from None
+        except log.NoLocks:
+            raise self.error(_NO_LOCKS) from None
+        except FileNotFoundError:
+            raise self.error(_REPLACED) from None
+        except OSError as error:
+            told = _FAILURES.get(error.errno or 0, f"cannot be read or written ({error.strerror}); check the disk")
+            raise self.error(told) from None
 
     def error(self, what: str) -> LedgerError:
         """Make an error that names this ledger."""
         return LedgerError(f"ledger {self.path} {what}")
 
 
-# One transaction at a time in a process, and none across a fork: SQLite's locks do not survive one.
+# One transaction at a time in a process, and none across a fork: a child would share its lock.
 _LOCK = threading.Lock()
 
 if hasattr(os, "register_at_fork"):
@@ -277,16 +348,6 @@ if hasattr(os, "register_at_fork"):
 def now() -> str:
     """Return the time in UTC, as text."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def is_ledger(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's header says that it is a ledger; nothing else of it is looked at, and nothing is locked."""
-    try:
-        with Path(path).open("rb") as file:
-            header = file.read(72)
-    except OSError:
-        return False
-    return header.startswith(b"SQLite format 3\0") and header[68:] == _APPLICATION_ID.to_bytes(4, "big")
 
 
 def _first_entry() -> tuple[str, str]:
@@ -301,13 +362,12 @@ def _make(file: str) -> bool:
     draft = os.path.join(folder, f".threea-{secrets.token_hex(8)}.new")
     try:
         # Only the owner may read it, for it holds the key of the fingerprints.
-        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        with closing(_connect(draft)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in (f"PRAGMA application_id = {_APPLICATION_ID}", "PRAGMA user_version = 1", *_SCHEMA):
-                connection.execute(statement)
-            connection.execute("INSERT INTO entries VALUES (1, ?, ?)", _first_entry())
-            connection.execute("COMMIT")
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            log.write(descriptor, 0, log.first_page(1) + line_of(1, *_first_entry()))
+            log.sync(descriptor)
+        finally:
+            os.close(descriptor)
         os.link(draft, file)
     except FileExistsError:
         return False
@@ -328,24 +388,7 @@ def _sync(folder: str) -> None:
             os.close(descriptor)
 
 
-def _connect(file: str) -> sqlite3.Connection:
-    # mode=rw: a file that vanished must not come back empty.
-    where = f"{Path(file).as_uri()}?mode=rw"
-    connection = sqlite3.connect(where, timeout=_BUSY_SECONDS, isolation_level=None, uri=True)
-    try:
-        for pragma in _PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _schema(connection: sqlite3.Connection) -> tuple[str, ...]:
-    return tuple(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master"))
-
-
-def _identity(file: str) -> tuple[int, int] | None:
+def _identity(file: str | int) -> tuple[int, int] | None:
     try:
         status = os.stat(file)
     except OSError:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from threea.errors import SettingError
-from threea.ledger.file import is_ledger
+from threea.ledger.log import is_ledger
 
 _TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".pq", ".xlsx", ".xlsm")
 _DEPTH, _MOST, _MOST_WALKED = 3, 500, 50_000
