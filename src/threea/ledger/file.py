@@ -164,7 +164,7 @@ class LedgerFile:
                 yield self._books
             else:
                 with self._alone(writing=writing) as descriptor:
-                    committed = self._read_anew(descriptor, writing=writing)
+                    committed = self._read_anew(descriptor)
                     yield self._books
                     if self._written:
                         self._settle(descriptor, committed)
@@ -209,19 +209,19 @@ class LedgerFile:
         if _identity(str(self._file) if descriptor is None else descriptor) != self._identity:
             raise self.error(_REPLACED)
 
-    def _read_anew(self, descriptor: int, *, writing: bool) -> int:
+    def _read_anew(self, descriptor: int) -> int:
         """Bring the books up to date; return how many entries are committed."""
-        if not log.is_old(descriptor):
-            committed, start = self._header(descriptor)
-            if start == self._books.chain.start:
-                self._read_on(descriptor, self._books, committed)
-                return committed
+        old = log.is_old(descriptor)
+        committed, start = (0, 0) if old else self._header(descriptor)
+        if not old and start == self._books.chain.start:
+            self._read_on(descriptor, self._books, committed)
+            return committed
         # Another layout than before: it may be that of a ledger in SQLite, read until somebody writes to it.
-        books = self._examined(descriptor)
-        if writing or not books.chain.holds(self.head):
+        books = self._examined(descriptor) if self._reading else Books()
+        if not books.chain.holds(self.head):
             raise self.error(_OLDER)
         self._books = books
-        return 0
+        return committed
 
     def _examined(self, descriptor: int) -> Books:
         """Read the whole file, and refuse one that is not a whole ledger of ours."""
