@@ -289,7 +289,7 @@ def refuse_over_cap(ledger: str | PathLike[str], *, dataset: str, epsilon: float
     """Refuse what the ledger would refuse, without writing to it."""
     if not os.path.lexists(ledger) and (new or cap is None):
         return
-    with Ledger(ledger) as book:
+    with Ledger(ledger, reading=True) as book:
         if new:
             raise book.error("exists already; leave --new-ledger out, or give another path")
         for row in book.datasets():
