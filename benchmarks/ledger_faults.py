@@ -16,9 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import ledger_kills
 from benchmarks.record import record
 from threea.errors import BudgetRefused, LedgerError
-from threea.ledger import Ledger
+from threea.ledger import Ledger, log
+from threea.ledger.certified import check_certificate
 from threea.ledger.chain import LedgerHead, canonical, entry_hash, line_of
 
 FAULTS, SEED, PAGE = 10_000, 20261116, 4096
@@ -217,33 +219,60 @@ def run(faults: int, seed: int, folder: Path) -> dict[str, dict[str, int]]:
     return {kind: dict(sorted(ends.items())) for kind, ends in sorted(counts.items())}
 
 
-def opening(folder: Path, releases: int = 2500) -> dict[str, float]:
-    """Time the opening of a large ledger, which reads and verifies all of it: four entries a release."""
-    path = folder / "large.db"
+def large(path: Path, releases: int) -> LedgerHead:
+    """Write a ledger as so many releases would leave it: for each, its table met again, its plan, three charges."""
     with Ledger(path, create=True) as ledger:
-        ledger.register("dataset", lambda key: "rows", cap=float(releases))
-        for _ in range(releases):
-            release = ledger.reserve("dataset", epsilon=1.0, delta=1e-9, lines=[("line", EVENT, 3)])
-            for _ in range(3):
-                ledger.charge(release, "line")
-        entries = ledger.head.entries
-    seconds = []
-    for _ in range(5):
-        start = time.process_time()
-        Ledger(path).close()
-        seconds.append(time.process_time() - start)
-    return {"entries": entries, "bytes": path.stat().st_size, "cpu_seconds": round(statistics.median(seconds), 3)}
+        first = next(log.lines(os.open(path, os.O_RDONLY), log.PAGE))
+    made, before = {"created": "2026-11-20T00:00:00.000+00:00", "nonce": "0" * 32}, ledger.head.sha256
+    written = [first]
+    for number in range(releases):
+        release, spent = f"{number:016x}", {"epsilon": number + 1.0, "delta": 1e-9 * (number + 1)}
+        plan = {"id": release, "dataset": "d", "recipe": "labeltree", "epsilon": 1.0, "delta": 1e-9}
+        table = {"name": "d", "fingerprint": "0" * 32, "terms": "add-remove, row", "cap": None}
+        charge = {"kind": "charge", "release": release, "line": "line", "times": 1, **spent}
+        entries = [{"kind": "dataset", **table}, {"kind": "release", **plan, "lines": [["line", EVENT, 3]]}]
+        for entry in [*entries, charge, charge, charge]:
+            content = canonical({**entry, **made})
+            before = entry_hash(before, content)
+            written.append(line_of(len(written) + 1, content, before))
+    path.write_bytes(log.first_page(len(written)) + b"".join(written))
+    return LedgerHead(len(written), before)
+
+
+def opening(folder: Path, releases: int) -> dict[str, float]:
+    """Time what reads and verifies all of a large ledger, or looks a release up in it, or adds to it."""
+    path = folder / f"{releases}.db"
+    head = large(path, releases)
+    certificate = {"epsilon": 1.0, "delta": 1e-9, "adjacency": "add-remove", "unit": "row"}
+    certificate |= {"events": [{"name": "line", **EVENT, "count": 3}], "ledger_head": head.to_json()}
+    acts = {
+        "cpu_seconds": lambda: Ledger(path).close(),
+        "look_up_cpu_seconds": lambda: check_certificate(ledger, certificate),
+        "reserve_cpu_seconds": lambda: ledger.reserve("d", epsilon=1.0, delta=0.0, lines=[("line", EVENT, 1)]),
+    }
+    with Ledger(path) as ledger:
+        assert ledger.holds(head)
+        seconds = {name: statistics.median(_seconds(act) for _ in range(3)) for name, act in acts.items()}
+    told = {name: round(taken, 3) for name, taken in seconds.items()}
+    return {"releases": releases, "entries": head.entries, "bytes": path.stat().st_size, **told}
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    start = time.process_time()
+    act()
+    return time.process_time() - start
 
 
 def main() -> None:
-    """Strike 10,000 times. A fault that lets a ledger forget ends the run with an error and no result."""
+    """Strike and kill 10,000 times. What lets a ledger forget ends the run with an error and no result."""
     start = time.perf_counter()
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a disk's syncs would be most of the time
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         counts = run(FAULTS, SEED, Path(folder))
         (Path(folder) / "again").mkdir()
         made = shapes(Path(folder) / "again")
-        large = opening(Path(folder))
+        killed = ledger_kills.run(ledger_kills.KILLS, ledger_kills.SEED, Path(folder))
+        opened, opened_large = (opening(Path(folder), releases) for releases in (2_000, 100_000))
     sizes = {name: {"entries": shape.head.entries, "bytes": len(shape.main)} for name, shape in made.items()}
     ends = sum((Counter(kind) for kind in counts.values()), Counter())
     settings = {"faults": FAULTS, "seed": SEED, "ledgers": sizes}
@@ -251,7 +280,9 @@ def main() -> None:
         "forgotten": 0,
         **ends,
         "by_kind": counts,
-        "opening": large,
+        "second_paths": killed,
+        "opening": opened,
+        "opening_large": opened_large,
         "seconds": round(time.perf_counter() - start),
     }
     record("ledger-faults", settings, results)
