@@ -1,10 +1,12 @@
 """What SIGKILL leaves of a ledger that is reached by several paths: all that was acknowledged, by each of them.
 
-Processes spend through the file's own name, through a hard link in another folder, and through a bind mount of the file
-alone, one or two at a time, until they are killed: right before or after an act that can reach the disk, or at random.
+Processes spend through the file's own name, through a hard link in another folder (of a name with a line break), and
+through a bind mount of the file alone, one or two at a time, each by a clock that runs backwards, until they are
+killed: right before or after an act that can reach the disk, or at random.
 Then the ledger is opened by another path, must be whole and hold every act that was acknowledged, and goes on.
 """
 
+import itertools
 import os
 import random
 import shutil
@@ -20,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from threea.ledger import Ledger
+from threea.ledger import Ledger, file
 
 KILLS, SEED, KILLS_OF_A_LEDGER = 10_000, 20261120, 25
 ACTS = {"close", "flock", "fsync", "ftruncate", "open", "pwrite"}
@@ -50,7 +52,7 @@ def run(kills: int, seed: int, folder: Path) -> dict[str, Any]:
 @contextmanager
 def _ledger(home: Path) -> Iterator[tuple[dict[str, Path], str]]:
     """Make a ledger and paths that lead to it; also say why there is no bind mount, if there is none."""
-    own, linked, bound = home / "ledger.db", home / "elsewhere" / "linked.db", home / "bound.db"
+    own, linked, bound = home / "ledger.db", home / "elsewhere" / "lin\nked.db", home / "bound.db"
     with Ledger(own, create=True) as ledger:
         ledger.register("d", lambda key: "rows")
     linked.parent.mkdir()
@@ -65,10 +67,10 @@ def _ledger(home: Path) -> Iterator[tuple[dict[str, Path], str]]:
         shutil.rmtree(home)
 
 
-def _mounted(file: Path, bound: Path) -> str:
+def _mounted(own: Path, bound: Path) -> str:
     """Mount the file alone under another name; return why that cannot be done here, if it cannot."""
     try:
-        done = subprocess.run(["mount", "--bind", file, bound], capture_output=True, text=True, check=False)
+        done = subprocess.run(["mount", "--bind", own, bound], capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return "there is no command mount"
     return "the system does not let this user mount" if done.returncode else ""
@@ -108,6 +110,9 @@ def _spender(path: Path, acts: Path, last: int) -> int:
         return process
     try:
         told = os.open(acts, os.O_WRONLY | os.O_APPEND)
+        # Each process has a clock of its own, which runs backwards.
+        years = itertools.count(9999 - os.getpid() % 100, -1)
+        file.now = lambda: f"{max(next(years), 1):04}-01-01T00:00:00.000+00:00"
         if last:
             sys.setprofile(_Killer(last))
         ledger = Ledger(path)
@@ -156,12 +161,9 @@ def _check(path: Path, acts: Path, kills: int) -> None:
         told_of.write(f"reserved {release}\n")
 
 
-def main() -> None:
-    """Kill as often as the command line says: `python -m benchmarks.ledger_kills 500`."""
+if __name__ == "__main__":
+    # Kills as often as the command line says: `python -m benchmarks.ledger_kills 500`. The whole of it is a part of the
+    # benchmark ledger_faults.
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a disk's syncs would be most of the time
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         print(run(int(sys.argv[1]) if sys.argv[1:] else KILLS, SEED, Path(folder)))
-
-
-if __name__ == "__main__":
-    main()

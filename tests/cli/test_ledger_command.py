@@ -1,6 +1,7 @@
 """`threea ledger`: what was spent, and whether the ledger holds what certificates say."""
 
 import json
+import math
 import shutil
 import sys
 
@@ -106,6 +107,8 @@ def test_verify_knows_a_copy_that_went_its_own_way(threea, releases, tmp_path):
 EDITS = {
     "epsilon": ({"epsilon": 0.01}, "epsilon is 0.01, and 1 in the ledger"),
     "epsilon in words": ({"epsilon": "1.0e-2"}, "epsilon is 0.01, and 1 in the ledger"),
+    "an epsilon past all numbers": ({"epsilon": 10**400}, "without budget, unit or events"),
+    "an epsilon that is none": ({"epsilon": math.nan}, "epsilon is nan, and 1 in the ledger"),
     "no epsilon": ({"epsilon": None}, "without budget, unit or events"),
     "delta": ({"delta": 1e-9}, "delta is 1e-09, and 1e-06 in the ledger"),
     "adjacency": ({"adjacency": "replace"}, "it protects (replace, row), and (add-remove, row) in the ledger"),

@@ -213,6 +213,15 @@ def test_a_number_of_entries_that_are_not_there_is_noticed(path, entries):
     refuses("is damaged; restore it from a backup", Ledger, path)
 
 
+@pytest.mark.parametrize("start", [0, 78, 4095, 4097, 2**40, 10**19, 10**20 - 1])
+def test_entries_that_do_not_begin_where_the_first_page_says_are_noticed(path, start):
+    with Ledger(path) as ledger:
+        with path.open("r+b") as file:
+            file.write(log.header(8, start))
+        refuses("is damaged|no longer holds", ledger.check)
+    refuses("is damaged", Ledger, path)
+
+
 def test_a_lowered_number_of_entries_forgets_none(path):
     """As a lost write of the first page would leave it: whole lines beyond the number stand."""
     for entries in (7, 3, 1):

@@ -34,7 +34,7 @@ def check_certificate(ledger: Ledger, certificate: Mapping[str, Any]) -> LedgerH
         raise SettingError(f"is not in this ledger: entry {head.entries} is another; find the ledger it was made with")
     try:
         stated = _stated(certificate)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (ArithmeticError, KeyError, TypeError, ValueError, AttributeError):
         raise SettingError("has a certificate without budget, unit or events; take the one that threea wrote") from None
     with ledger.transaction(writing=False) as books:
         entered = list(_entered(books, head.entries, stated["events"]))

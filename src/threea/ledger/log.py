@@ -124,7 +124,7 @@ def read_header(descriptor: int) -> tuple[int, int]:
         ValueError: The file does not begin so.
     """
     match = _HEADER.fullmatch(os.pread(descriptor, _HEADER_BYTES, 0))
-    if match is None:
+    if match is None or int(match[2]) > os.fstat(descriptor).st_size:
         raise ValueError("not the header of a ledger")
     return int(match[1]), int(match[2])
 
