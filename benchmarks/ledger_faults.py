@@ -271,7 +271,8 @@ def main() -> None:
         counts = run(FAULTS, SEED, Path(folder))
         (Path(folder) / "again").mkdir()
         made = shapes(Path(folder) / "again")
-        killed = ledger_kills.run(ledger_kills.KILLS, ledger_kills.SEED, Path(folder))
+        done = Path(tempfile.gettempdir(), "threea-ledger-kills.jsonl")
+        killed = ledger_kills.run(ledger_kills.KILLS, ledger_kills.SEED, Path(folder), done)
         opened, opened_large = (opening(Path(folder), releases) for releases in (2_000, 100_000))
     sizes = {name: {"entries": shape.head.entries, "bytes": len(shape.main)} for name, shape in made.items()}
     ends = sum((Counter(kind) for kind in counts.values()), Counter())

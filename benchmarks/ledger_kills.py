@@ -7,6 +7,7 @@ Then the ledger is opened by another path, must be whole and hold every act that
 """
 
 import itertools
+import json
 import os
 import random
 import shutil
@@ -34,18 +35,34 @@ class Forgotten(AssertionError):
     """An act that was acknowledged is not in the ledger."""
 
 
-def run(kills: int, seed: int, folder: Path) -> dict[str, Any]:
+def run(kills: int, seed: int, folder: Path, done: Path | None = None) -> dict[str, Any]:
     """Kill so many processes that spend; return what was seen.
+
+    Args:
+        kills: How many.
+        seed: Of the chances; each ledger has its own.
+        folder: Where the ledgers are made.
+        done: A file for what was seen with each ledger, from which a run that broke off goes on.
 
     Raises:
         Forgotten: Something acknowledged was missing after a kill.
         LedgerError: A kill left a ledger that cannot be opened.
     """
-    chance, seen, skipped = random.Random(seed), Counter[str](), ""
-    while seen["kills"] < kills:
-        with _ledger(Path(tempfile.mkdtemp(dir=folder))) as (paths, why):
-            skipped = why
-            seen += _stricken(paths, min(kills - seen["kills"], KILLS_OF_A_LEDGER), chance)
+    earlier = [json.loads(line) for line in done.read_text().splitlines()] if done and done.exists() else []
+    seen, skipped = Counter[str](), ""
+    for number, start in enumerate(range(0, kills, KILLS_OF_A_LEDGER)):
+        if number < len(earlier):
+            skipped, ledger_seen = earlier[number]
+        else:
+            with _ledger(Path(tempfile.mkdtemp(dir=folder))) as (paths, skipped):
+                chance = random.Random(f"{seed} {number}")
+                ledger_seen = _stricken(paths, min(kills - start, KILLS_OF_A_LEDGER), chance)
+            if done:
+                with done.open("a") as file_of_done:
+                    file_of_done.write(json.dumps([skipped, ledger_seen]) + "\n")
+        seen.update(ledger_seen)
+    if done:
+        done.unlink(missing_ok=True)
     return {"forgotten": 0, "bind_mounts_skipped": skipped, **dict(sorted(seen.items()))}
 
 
