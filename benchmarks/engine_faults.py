@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 from benchmarks.record import RESULTS, record
 from threea import hospital
 from threea.anonymize.events import Gaussian
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Features
@@ -36,6 +35,7 @@ from threea.backends.spark_engine import prepare_java, session
 from threea.backends.tasks import Task
 from threea.budget import Budget
 from threea.errors import ThreeaError
+from threea.ledger import Ledger
 from threea.testing import SilentNoise
 
 PARTS, ROWS = 8, 4_000

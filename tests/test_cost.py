@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks import times
 from threea import hospital
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.cost import BYTES, MOST_SECONDS, SECONDS, Cost, cost_of, passes, reading_of, size_of, terms
 from threea.errors import SettingError
+from threea.ledger import Ledger
 from threea.recipes import RECIPES
 from threea.session import prepare
 from threea.table.schema import Schema

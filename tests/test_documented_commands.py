@@ -18,7 +18,7 @@ import typer.main
 
 from test_docs import ROOT, check
 from threea import cli, hospital
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 
 PARSED = {
     "threea studio": "serves until it is ended; tests/studio drives it",

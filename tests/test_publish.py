@@ -53,6 +53,7 @@ def test_the_files_and_their_hashes(release: threea.Release, tmp_path: Path, for
     assert set(certificate) >= NEEDED
     assert certificate["synthetic_sha256"] == sha256(tmp_path / "out" / f"synthetic.{form}")
     assert certificate["schema_sha256"] == sha256(tmp_path / "out" / "schema.toml")
+    assert certificate["report_sha256"] == sha256(tmp_path / "out" / "report.html")
     assert certificate["rows"] == ROWS
     assert Schema.load(tmp_path / "out" / "schema.toml") == release.schema
     assert "<html" in (tmp_path / "out" / "report.html").read_text().lower()

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import threea
 from threea import hospital
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.approximate.gaussians import ClassGaussians
 from threea.describe.propose_schema import propose_schema
 from threea.describe.propose_schema import save as save_draft
 from threea.errors import BudgetRefused, LedgerError, SettingError, UserError
+from threea.ledger import Ledger
 from threea.recipes import DEFAULT, RECIPES, Gaussians, Independent
 from threea.session import make_recipe, prepare, rehearse, synthesize
 from threea.table.schema import Schema

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.errors import InputError
+from threea.parts import CERTIFICATE, MODEL, certificate_in, check_parts
 from threea.plain_data import KINDS, NotPlain, restored, simplified
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from threea.release import Release
     from threea.table.schema import Schema
 
-NAME = "model.threea"
+NAME = MODEL
 VERSION = 1
 MOST_BYTES = 1 << 30
 """Larger files are neither written nor read. Chosen: a hundred times a large model's."""
@@ -87,8 +88,8 @@ def load_release(path: str | PathLike[str]) -> Release:
         path: The release's folder, or its `model.threea`.
 
     Raises:
-        InputError: There is no such file, it is damaged, too large, of a later version, of two tables, or not the one
-            that the certificate beside it names.
+        InputError: There is no such file, it is damaged, too large, of a later version, of two tables, or one of the
+            files beside it is not the one that the certificate names.
     """
     loaded: Release = _loaded(path, _ONE)
     return loaded
@@ -107,7 +108,9 @@ def load_tables(path: str | PathLike[str]) -> LinkedRelease:
 def _loaded(path: str | PathLike[str], kind: str) -> Any:
     file = Path(path) / NAME if Path(path).is_dir() else Path(path)
     data = _bytes_of(file)
-    _check_certificate(file, hashlib.sha256(data).hexdigest())
+    beside = file.parent / CERTIFICATE
+    if file.name == NAME and beside.is_file():
+        check_parts(file.parent, certificate_in(file.parent))
     try:
         found, release = _unpacked(data)
     except (NotPlain, ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError, ValueError):
@@ -143,17 +146,6 @@ def _bytes_of(file: Path) -> bytes:
     if hashlib.sha256(data[:-_DIGEST]).hexdigest().encode() != data[-_DIGEST:]:
         raise _damaged(file)
     return data
-
-
-def _check_certificate(file: Path, digest: str) -> None:
-    """Refuse a model that the certificate beside it does not name."""
-    beside = file.parent / "certificate.json"
-    try:
-        stated = json.loads(beside.read_text(encoding="utf-8")) if file.name == NAME and beside.is_file() else {}
-    except (OSError, ValueError, RecursionError):
-        raise InputError(f"{beside} cannot be read; take the release again, or move {NAME} elsewhere") from None
-    if not isinstance(stated, dict) or stated.get("model_sha256", digest) != digest:
-        raise InputError(f"{file} is not the model that {beside.name} beside it names; take the release again")
 
 
 def _sealed(files: dict[str, bytes]) -> bytes:

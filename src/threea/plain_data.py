@@ -26,7 +26,7 @@ _HOMES = {
     "threea.anonymize.plan": ("Plan",),
     "threea.anonymize.accountant": ("Line",),
     "threea.anonymize.events": ("Gaussian", "NonPrivate", "PartitionSelection", "Pure", "Sampled"),
-    "threea.anonymize.ledger_chain": ("LedgerHead",),
+    "threea.ledger.chain": ("LedgerHead",),
     "threea.anonymize.query": ("Answer",),
     "threea.anonymize.spending": ("Unit",),
     "threea.backends.frames": ("Frame",),

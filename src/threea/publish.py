@@ -8,14 +8,15 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from threea.drawing import CHUNK_ROWS
 from threea.errors import SettingError, outcome, stated
-from threea.model_file import NAME, packed
+from threea.model_file import packed
+from threea.parts import CERTIFICATE, MODEL, digest_of
 from threea.place import Place, check_folder
 from threea.table.dialect import Dialect
 from threea.table.writing import CSV, FORMATS, PARQUET, RowWriter
@@ -35,6 +36,7 @@ __all__ = [
     "check_format",
     "check_room",
     "claim",
+    "digest_of",
     "report_of",
     "write",
     "write_sample",
@@ -187,12 +189,13 @@ def _fill(release: Release, place: Place, progress: Progress | None, elsewhere: 
     model = packed(release) or b""
     digest = hashlib.sha256(model).hexdigest() if model else ""
     certificate = release.certificate(synthetic_sha256=digest_of(place.path(synthetic)), model_sha256=digest)
+    page = render(release, certificate, _first(release)).encode()
     contents = {
-        NAME: model,
+        MODEL: model,
         "schema.toml": release.schema_text(certificate.synthetic_sha256).encode(),
-        "report.html": render(release, certificate, _first(release)).encode(),
+        "report.html": page,
         # The last: a folder that has it has all.
-        "certificate.json": certificate.to_json().encode(),
+        CERTIFICATE: replace(certificate, report_sha256=hashlib.sha256(page).hexdigest()).to_json().encode(),
     }
     for name, content in contents.items():
         if content:
@@ -266,15 +269,6 @@ def _write_rows(
             rows += batch.num_rows
             if progress:
                 progress(rows)
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file; of a folder, that of the lines ``name  SHA-256`` of its files, sorted."""
-    if path.is_dir():
-        lines = (f"{file.name}  {digest_of(file)}\n" for file in sorted(path.iterdir()))
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_file(out: Path) -> None:

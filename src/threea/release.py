@@ -20,13 +20,13 @@ import threea
 from threea import publish
 from threea.anonymize.accountant import Line, epsilon_of
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.ledger_chain import LedgerHead
 from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
 from threea.backends.frames import Frame
 from threea.certificate import Certificate, ClassShare, Guarantee, now
 from threea.dated import Dated
 from threea.drawing import CHUNK_ROWS, SAME, class_ratio, default_note, default_rows
+from threea.ledger.chain import LedgerHead
 from threea.model_summary import ModelSummary
 from threea.place import Place
 from threea.pricing import check_numbers

@@ -19,13 +19,13 @@ from typing import Any
 
 from threea import scoring, tuning
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.budget import Adjacency, Budget
 from threea.cost import Cost, Reading, cost_of, reading_of
 from threea.errors import BudgetRefused, SettingError, outcome, stated
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.pricing import check_sampling, priced_together
 from threea.progress import Progress
 from threea.publish import form_of
@@ -289,7 +289,7 @@ def refuse_over_cap(ledger: str | PathLike[str], *, dataset: str, epsilon: float
     """Refuse what the ledger would refuse, without writing to it."""
     if not os.path.lexists(ledger) and (new or cap is None):
         return
-    with Ledger(ledger) as book:
+    with Ledger(ledger, reading=True) as book:
         if new:
             raise book.error("exists already; leave --new-ledger out, or give another path")
         for row in book.datasets():

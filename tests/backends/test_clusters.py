@@ -21,7 +21,6 @@ import pytest
 import threea
 from threea import hospital, threads
 from threea.anonymize.events import Gaussian
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import _Labels, open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features
@@ -32,6 +31,7 @@ from threea.backends.parts import parts_of
 from threea.backends.tasks import OTHER_ROWS, OTHER_VERSION, Kept, Outcome, Task, Total, UnitPairs, ranked_from
 from threea.budget import Budget
 from threea.errors import InputError, MissingExtra, RowFunctionError, SettingError
+from threea.ledger import Ledger
 from threea.passes import telling
 from threea.recipes import RECIPES
 from threea.testing import SilentNoise

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from threea import cli, hospital
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 from threea.place import STAGING
 
 CANARY = "Xanthippe-7731"

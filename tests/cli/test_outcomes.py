@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from threea import cli, errors, hospital, place, publish
-from threea.anonymize.ledger import Ledger
 from threea.approximate.histograms import LabelHistograms
 from threea.framework import Recipe
+from threea.ledger import Ledger
 
 CANARY = "Xanthippe-7731"
 FILES = {"synthetic.parquet", "certificate.json", "model.threea", "report.html", "schema.toml"}
@@ -162,7 +162,7 @@ def _interrupts():
         ("threea.session", "prepare", False, f"no result was written; {NOTHING}"),
         ("threea.session", "prepare", True, f"no result was written; {NOTHING}"),
         ("threea.anonymize.spending.Spending", "pay", False, f"no result was written; {NOTHING}"),
-        ("threea.anonymize.ledger.Ledger", "reserve", True, f"no result was written; {STAYS}"),
+        ("threea.ledger.Ledger", "reserve", True, f"no result was written; {STAYS}"),
         ("threea.anonymize.spending.Spending", "pay", True, f"no result was written; {STAYS}"),
         ("threea.release.Release", "batches", False, f"no result was written; {STAYS}"),
         ("threea.place.Place", "publish", False, f"no result was written; {STAYS}"),
@@ -244,7 +244,7 @@ def test_a_ledger_that_is_lost_meanwhile_stops_the_release(run, tmp_path, monkey
 
 
 def test_the_certificate_repeats_the_head_of_the_ledger(run, tmp_path):
-    from threea.anonymize.ledger_chain import LedgerHead
+    from threea.ledger.chain import LedgerHead
 
     assert run("--out", "r")[0] == 0
     head = json.loads((tmp_path / "r" / "certificate.json").read_text())["ledger_head"]

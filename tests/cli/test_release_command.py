@@ -16,8 +16,8 @@ import pytest
 
 import threea as package
 from threea import cli, hospital
-from threea.anonymize.ledger import Ledger
 from threea.cli import terminal
+from threea.ledger import Ledger
 
 FAST = ("--recipe", "independent", "--rows", 20)
 

@@ -15,7 +15,6 @@ import pytest
 from threea import hospital
 from threea.anonymize.accountant import Line, epsilon_of
 from threea.anonymize.events import Gaussian, PartitionSelection, from_json
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Marginal, Stack
@@ -27,6 +26,7 @@ from threea.describe import calendar_effects
 from threea.describe.calendar_effects import CALENDAR
 from threea.describe.discover import SHARE, discover, steps
 from threea.errors import SettingError
+from threea.ledger import Ledger
 from threea.recipes import Independent
 from threea.recipes.gaussians import Gaussians
 from threea.table.codec import encode_column

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import threea
 from threea import hospital
-from threea.anonymize.ledger import Ledger
 from threea.errors import SchemaError
+from threea.ledger import Ledger
 from threea.table import dates
 from threea.table.cells import Bins, Categories
 from threea.table.from_types import widest

@@ -21,7 +21,6 @@ from threea.anonymize.clipping import Norm, check, step_of
 from threea.anonymize.events import Gaussian, PartitionSelection, Pure
 from threea.anonymize.guard import engine
 from threea.anonymize.interior import Interior, Teacher
-from threea.anonymize.ledger_chain import LedgerHead
 from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.noisy_sum import noisy_sum, rounded_up, scale_of
 from threea.anonymize.part_sums import Parted
@@ -35,6 +34,7 @@ from threea.backends.base import Elsewhere
 from threea.backends.frames import Frame
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
+from threea.ledger.chain import LedgerHead
 from threea.table.dialect import Dialect
 from threea.table.layout import released
 from threea.table.schema import Chunk, Schema

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.interior import Interior
-from threea.anonymize.ledger import Ledger, open_ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.spending import Spending, Unit
 from threea.backends import Backend, Engine, open_engine
@@ -23,6 +22,7 @@ from threea.backends.frames import Frame
 from threea.backends.hashing import mixed, row_hashes
 from threea.budget import Budget
 from threea.errors import InputError, SchemaError, SettingError
+from threea.ledger import Ledger, open_ledger
 from threea.table import codec
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect

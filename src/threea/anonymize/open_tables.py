@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.interior import Interior
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.open_table import book_of, described_as, fingerprint, refuse_nothing_to_learn
 from threea.anonymize.spending import Spending, Unit
@@ -25,6 +24,7 @@ from threea.backends.frames import Frame
 from threea.backends.linked import linked
 from threea.budget import Budget
 from threea.errors import InputError, SchemaError, SettingError
+from threea.ledger import Ledger
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.layout import is_text, plain, released

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from threea.anonymize.accountant import Line
 from threea.anonymize.events import NonPrivate, to_json
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.plan import Charge, Plan
 from threea.budget import Budget
 from threea.errors import BudgetRefused, SettingError
+from threea.ledger import Ledger
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threea.backends import open_backend
 from threea.backends.hashing import row_hashes
 from threea.errors import InputError, SettingError
-from threea.publish import digest_of
+from threea.parts import digest_of
 from threea.table import codec
 from threea.table.dialect import Dialect
 from threea.table.layout import released, undeclared

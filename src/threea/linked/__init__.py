@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_tables import CHILDREN_READ, LinkedTables, open_tables
 from threea.anonymize.plan import Plan
 from threea.approximate.conditional_net import PARENT_ROWS, ConditionalNet
@@ -25,6 +24,7 @@ from threea.certificate import Guarantee
 from threea.cost import Cost, cost_of
 from threea.errors import SettingError, outcome, stated
 from threea.framework import Model, Recipe
+from threea.ledger import Ledger
 from threea.linked.release import ChildTable, LinkedRelease, check_keys, kept_rules, most_keys
 from threea.pricing import CHILDREN, PARENTS, check_sampling, priced_linked
 from threea.progress import Progress, listening, tell

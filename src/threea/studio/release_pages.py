@@ -19,9 +19,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from threea.anonymize.ledger import Ledger
 from threea.certificate import Guarantee
 from threea.errors import BudgetRefused, SettingError, ThreeaError
+from threea.ledger import Ledger
 from threea.report import words
 from threea.session import rehearse
 from threea.studio import pictures
@@ -105,7 +105,7 @@ def accounts(studio: Studio) -> list[dict[str, Any]]:
     found = []
     for name in studio.folder.ledgers():
         try:
-            with Ledger(studio.folder.inside(name)) as book:
+            with Ledger(studio.folder.inside(name), reading=True) as book:
                 datasets = [(row, book.releases(row.name)) for row in book.datasets()]
                 found.append({"name": name, "datasets": datasets, "head": str(book.head), "problem": ""})
         except ThreeaError as error:
@@ -167,7 +167,7 @@ def _rest(options: Mapping[str, Any]) -> str:
         return "No ledger will remember it."
     rows = []
     if not options["new_ledger"]:
-        with Ledger(options["ledger"]) as book:
+        with Ledger(options["ledger"], reading=True) as book:
             rows = [row for row in book.datasets() if row.name == options["dataset"]]
     spent = rows[0].spent if rows else 0.0
     caps = [cap for cap in (options["cap"], rows[0].cap if rows else None) if cap is not None]

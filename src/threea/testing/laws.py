@@ -21,13 +21,13 @@ import pyarrow as pa
 
 from threea.anonymize.accountant import Line, epsilon_of
 from threea.anonymize.events import Event, from_json
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
 from threea.drawing import CHUNK_ROWS, SAME, STANDS_OUT, least_rows
 from threea.errors import BudgetRefused, InputError, SettingError, UserError
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.model_file import load_release, packed
 from threea.table import codec, conditions
 from threea.table.schema import Schema
