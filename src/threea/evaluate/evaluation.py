@@ -9,7 +9,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ import threea
 from threea.errors import SettingError
 from threea.evaluate.attacks import attacks
 from threea.evaluate.broken_rules import broken_rules
+from threea.evaluate.divided import told_apart
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.fidelity import fidelity
-from threea.evaluate.fidelity.detector import detector
 from threea.evaluate.owner_report import NOTICE, render
 from threea.evaluate.utility import utility
 from threea.evaluate.verdict import verdict
@@ -80,7 +79,7 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
     tell("attacks")
     attacked = attacks(evidence, seed)
     tell("the split of the real rows")
-    split = _split(evidence, seed)
+    split = told_apart(evidence, seed)
     scores = {
         "notice": NOTICE,
         "threea_version": threea.__version__,
@@ -95,16 +94,6 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
     }
     plain: dict[str, Any] = finite(scores)
     return plain
-
-
-def _split(evidence: Evidence, seed: int) -> dict[str, Any]:
-    """Try to tell training from holdout rows: if that works they were not divided at random, as attacks assume.
-
-    Of random splits about 6 in 100 are called otherwise (measured: 18 of 300). The interval's level would say 2.5: it
-    holds predictions fixed, and those of the folds depend on one another.
-    """
-    auc = detector(replace(evidence, synthetic=evidence.holdout), seed)["auc"]
-    return {"auc": auc, "random": not (auc["interval"] and auc["interval"][0] > 0.5)}
 
 
 def _warnings(
