@@ -7,34 +7,36 @@ sign is a false alarm. The copies are the opposite: they hold training rows, and
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.record import RESULTS, record
-from threea.evaluate.attacks import attacks
-from threea.evaluate.attacks.decision import SHARE
-from threea.evaluate.divided import SHARE as SPLIT_SHARE
-from threea.evaluate.divided import told_apart
+from benchmarks.record import RESULTS, record, source
+from threea.evaluate.attacks import attacks, decision
+from threea.evaluate.divided import SHARE, told_apart
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.intervals import clopper_pearson
+from threea.evaluate.utility.baseline import independent_rows
 from threea.table.schema import Schema
 
 RELEASES = 200
 ROWS_A_PERSON = {"rows": 1, "few": 3, "many": 20, "unequal": 8}
 """Mean rows a person. `rows` has no column that names the person; the number is the same for all in `many`, Poisson in
 `few`, and geometric in `unequal`."""
-PERSONS, HOLDOUTS = (120, 400, 1500), (0.5, 0.2)
+PERSONS, HOLDOUTS = (220, 500, 1500), (0.5, 0.2)
 MADE = ("fresh", "independent", "oversampled")
 """Rows of other people; rows that the recipe `independent` makes of other people; five times as many of the first."""
 COPIES = {"whole": 1.0, "half": 0.5, "tenth": 0.1}
 """Which share of the training rows a release copies; the other rows are fresh."""
-COPY_PERSONS = (400, 1500)
-EPSILON, CHUNK = 1.0, 10
+COPY_PERSONS = (500, 1500)
+LEVEL = 0.95
+RECORD = RESULTS / "false_alarms.runs.jsonl"
+"""Where runs are kept until all are done: a benchmark broken off goes on from there, at the same commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,106 @@ def copies() -> Iterator[Case]:
     """Return the cases of releases that copy training rows."""
     return (
         Case(persons, rows, holdout, made)
-        for made in COPIES
         for persons in COPY_PERSONS
-        for rows in ROWS_A_PERSON
         for holdout in HOLDOUTS
+        for rows in ROWS_A_PERSON
+        for made in COPIES
     )
+
+
+def evidence(case: Case, seed: int) -> Evidence:
+    """Draw the tables of a case: training rows, rows held out, and a release."""
+    rng = np.random.default_rng([seed, 7])
+    held = round(case.persons * case.holdout)
+    train, holdout = people(case.persons - held, case.rows, rng), people(held, case.rows, rng)
+    unit = None if case.rows == "rows" else "person"
+    certificate = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove", "unit_column": unit}
+    certificate |= {"max_rows_per_unit": ROWS_A_PERSON[case.rows]}
+    fresh = people(case.persons * (5 if case.made == "oversampled" else 1), case.rows, rng)
+    names = [column.name for column in schema(case.rows).columns]
+    train, holdout, synthetic = (table.select(names) for table in (train, holdout, fresh))
+    if case.made == "independent":
+        rows, how = independent_rows(Evidence(schema(case.rows), certificate, synthetic, synthetic, synthetic), seed)
+        if rows is None:
+            raise RuntimeError(f"independent rows of {case} were {how}")
+        synthetic = rows
+    if case.made in COPIES:
+        copied = rng.permutation(train.num_rows)[: round(COPIES[case.made] * train.num_rows)]
+        synthetic = pa.concat_tables([train.take(copied), fresh.select(names).slice(0, train.num_rows - len(copied))])
+    return Evidence(schema(case.rows), certificate, synthetic, train, holdout, unit=unit)
+
+
+def measured(case: Case, seed: int) -> dict[str, Any]:
+    """Evaluate a case: which attacks found a sign, and whether training and holdout rows were told apart."""
+    start = time.process_time()
+    shown = evidence(case, seed)
+    found, split = attacks(shown, seed), told_apart(shown, seed)
+    return {
+        **asdict(case),
+        "seed": seed,
+        "attacked": bool(found["attacks"]),
+        "signs": found["signs"],
+        "told_apart": not split["random"],
+        "processor_seconds": round(time.process_time() - start, 1),
+    }
+
+
+def share(count: int, of: int) -> dict[str, Any]:
+    """Return a share with its exact interval."""
+    return {"count": count, "of": of, "interval": [round(end, 4) for end in clopper_pearson(count, of, LEVEL)]}
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how many releases were accused: in all, by each attack, and by each kind of release."""
+    by_attack = Counter(name for run in runs for name in run["signs"])
+    kinds = {key: sorted({run[key] for run in runs}, key=str) for key in ("persons", "rows", "holdout", "made")}
+
+    def accused(chosen: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        signs = [bool(run["signs"]) for run in chosen]
+        return share(sum(signs), len(signs))
+
+    return {
+        "accused": accused(runs),
+        "told_apart": share(sum(run["told_apart"] for run in runs), len(runs)),
+        "not_attacked": sum(not run["attacked"] for run in runs),
+        "by_attack": {name: share(count, len(runs)) for name, count in sorted(by_attack.items())},
+        "by_kind": {
+            key: {str(value): accused(run for run in runs if run[key] == value) for value in values}
+            for key, values in kinds.items()
+        },
+        "processor_seconds": round(sum(run["processor_seconds"] for run in runs)),
+    }
+
+
+def main(releases: int = RELEASES) -> None:
+    """Evaluate so many independent releases, and the copies; write down how many were accused."""
+    commit = source()["commit"]
+    lines = [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
+    known = {line["key"]: line["run"] for line in lines if line["commit"] == commit}
+    runs: dict[str, list[dict[str, Any]]] = {"independent": [], "copies": []}
+    for kind, cases in (("independent", independent_cases(releases)), ("copies", islice(copies(), releases // 4))):
+        for seed, case in enumerate(cases):
+            key = f"{kind} {seed} {case}"
+            if key not in known:
+                known[key] = measured(case, seed)
+                print(key, known[key]["signs"], known[key]["processor_seconds"], flush=True)
+                with RECORD.open("a") as file:
+                    file.write(json.dumps({"commit": commit, "key": key, "run": known[key]}) + "\n")
+            runs[kind].append(known[key])
+    settings = {
+        "releases": releases,
+        "stated": {"accused": decision.SHARE, "told_apart": SHARE},
+        "persons": PERSONS,
+        "rows_a_person": ROWS_A_PERSON,
+        "holdout": HOLDOUTS,
+        "made": MADE,
+        "copies": COPIES,
+        "level": LEVEL,
+    }
+    results = {kind: summary(found) for kind, found in runs.items()}
+    results["copies"] |= {"missed": [run for run in runs["copies"] if not run["signs"]]}
+    record("false_alarms", settings, results)
+    RECORD.unlink()
 
 
 def people(count: int, rows: str, rng: np.random.Generator) -> pa.Table:
@@ -123,3 +220,7 @@ def schema(rows: str) -> Schema:
         },
         target="died",
     )
+
+
+if __name__ == "__main__":
+    main(*(int(argument) for argument in sys.argv[1:2]))

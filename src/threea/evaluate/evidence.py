@@ -227,6 +227,7 @@ class Matrix:
         target: Class codes, or numbers for a numeric target; NaN where missing.
         classes: What the class codes stand for; empty for a numeric target.
         weights: How much each row counts; None if all count the same.
+        units: Whose each row is; None if each is a person of its own.
     """
 
     names: tuple[str, ...]
@@ -235,11 +236,12 @@ class Matrix:
     target: Vector
     classes: tuple[str, ...]
     weights: Vector | None = None
+    units: Units | None = None
 
     def rows(self, chosen: NDArray[Any]) -> Matrix:
         """Return the rows at these positions, or those marked."""
-        weights = None if self.weights is None else self.weights[chosen]
-        return replace(self, values=self.values[chosen], target=self.target[chosen], weights=weights)
+        weights, units = (None if part is None else part[chosen] for part in (self.weights, self.units))
+        return replace(self, values=self.values[chosen], target=self.target[chosen], weights=weights, units=units)
 
     def labelled(self) -> Matrix:
         """Return the rows whose target is known."""

@@ -72,6 +72,40 @@ class Pairs:
         return Pairs(self.train[:rows], self.holdout[:rows], self.pair[:rows])
 
 
+def one_row_each(train: Units, holdout: Units, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Return one training row, or one row held out, of each person: of a person on both sides, a coin says which.
+
+    Args:
+        train: Whose each training row is.
+        holdout: Whose each row held out is.
+        rng: Draws the rows.
+    """
+    mixed = rng.permutation(len(train) + len(holdout))
+    units = np.concatenate([train, holdout])
+    lost = rng.random(int(units.max()) + 1) < 0.5
+    both = np.isin(units, np.intersect1d(train, holdout))
+    kept = ~both | (lost[units] == (np.arange(len(units)) < len(train)))
+    mixed = mixed[kept[mixed]]
+    rows = mixed[np.unique(units[mixed], return_index=True)[1]]
+    return [np.sort(rows[rows < len(train)]), np.sort(rows[rows >= len(train)]) - len(train)]
+
+
+def chance_of_hits(train: NDArray[np.bool_], holdout: NDArray[np.bool_]) -> float:
+    """Return how likely training persons have so many of the hits, if any persons may be those held out.
+
+    Reference:
+        Fisher (1935), the exact test of two shares.
+
+    Example:
+        >>> round(chance_of_hits(np.array([True] * 3), np.array([False] * 3)), 6)
+        0.05
+    """
+    from scipy.stats import hypergeom
+
+    hits, people = int(train.sum()) + int(holdout.sum()), len(train) + len(holdout)
+    return float(hypergeom.sf(int(train.sum()) - 1, people, hits, len(train)))
+
+
 def _rows(
     units: Units, persons: Units, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

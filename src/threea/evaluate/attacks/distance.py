@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from threea.evaluate.areas import area_figure
 from threea.evaluate.attacks.nearness import Pool, entropies, scaled
-from threea.evaluate.attacks.scene import WORK, Scene, contrast, report, targets
+from threea.evaluate.attacks.scene import WORK, Scene, contrast, paired, report, targets
 from threea.evaluate.intervals import clustered_share, figure, quantile
-from threea.evaluate.pairs import chance_of_sum
+from threea.evaluate.pairs import chance_of_hits, chance_of_sum
 from threea.table.schema import Kind
 
 Vector = NDArray[np.float64]
@@ -102,7 +102,7 @@ def identifiability(scene: Scene) -> dict[str, Any]:
         shows="An excess means that released rows single training rows out better than real neighbours do.",
         cannot_show="The share itself is high for harmless fresh rows too; only its excess over control rows tells.",
         claim="released rows identify training rows better than rows the release never saw",
-        figures=contrast("share identifiable", (train, control), scene.pair, scene),
+        figures=paired("share identifiable", (train, control), scene),
         rows=f"{targets(scene)} and {len(scene.reference)} other real rows",
     )
 
@@ -113,16 +113,17 @@ def exact_copies(scene: Scene) -> dict[str, Any]:
     known = set(released)
     train, control = (
         np.array([row in known for row in _signatures(scene, raw)], np.bool_)
-        for raw in (scene.raw_train, scene.raw_holdout)
+        for raw in scene.raw_persons
     )
+    p = chance_of_hits(train, control)
     return report(
         "exact copies",
         question="Do training rows stand in the release word for word, more often than rows it never saw?",
         shows="An excess means that rows were copied; the share of holdout rows is what chance alone repeats.",
         cannot_show="A copy with one digit changed is no exact copy.",
         claim="training rows were copied",
-        figures=contrast("share found in the release", (train, control), scene.crowd, scene),
-        rows=f"{len(train)} training and {len(control)} holdout rows against {len(released)} released rows",
+        figures=contrast("share found in the release", train.astype(np.float64), control.astype(np.float64), p),
+        rows=f"{len(train)} training and {len(control)} holdout rows, one a person, against {len(released)} released rows",
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.evaluate.attacks.nearness import Indices, Pool, Scaled, entropies, smallest
-from threea.evaluate.attacks.scene import Scene, contrast, report, targets
+from threea.evaluate.attacks.scene import Scene, paired, report, targets
 
 SECRETS = 6
 TOLERANCE = 0.01
@@ -33,7 +33,7 @@ def attribute_inference(scene: Scene) -> dict[str, Any]:
             np.abs(scene.synthetic[guess[number], secret] - rows[:, secret]) <= TOLERANCE
             for guess, rows in zip(guessed, (scene.train, scene.control), strict=True)
         ]
-        figures += contrast(f"right guesses of {names[secret]}", (right[0], right[1]), scene.pair, scene)
+        figures += paired(f"right guesses of {names[secret]}", (right[0], right[1]), scene)
     return report(
         "attribute inference",
         question="Given all of a row but one column, is that column guessed better for training rows than for others?",
@@ -89,7 +89,7 @@ def linkability(scene: Scene) -> dict[str, Any]:
         shows="An excess means that the release helps to join files about the people in the training set.",
         cannot_show="It splits the columns one way of many; another split may link better.",
         claim="the release joins what belongs to one training row",
-        figures=contrast("share linked", linked, scene.pair, scene),
+        figures=paired("share linked", linked, scene),
         rows=f"{targets(scene)}; one half is {', '.join(names[index] for index in halves[0])}",
     )
 

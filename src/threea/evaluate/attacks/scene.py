@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from threea.evaluate.attacks.nearness import Pool, Scaled, raw_values, scaled
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.intervals import excess, figure, risk, share
-from threea.evaluate.pairs import Pairs, Vector, by_person, chance_of_sum
+from threea.evaluate.pairs import Pairs, Vector, by_person, chance_of_sum, one_row_each
 from threea.table.schema import Schema
 
 WORK = 10**9
@@ -38,6 +38,7 @@ class Scene:
         raw_train: A large sample of private rows, so too.
         raw_holdout: As many rows the release never saw, so too.
         crowd: The pair of persons that each of those rows is of.
+        raw_persons: One row of each private person, and one of each person the release never saw.
         synthetic: Released rows, scaled.
         train: Private rows to attack.
         control: As many rows the release never saw.
@@ -54,6 +55,7 @@ class Scene:
     raw_train: NDArray[np.float64]
     raw_holdout: NDArray[np.float64]
     crowd: NDArray[np.int64]
+    raw_persons: tuple[NDArray[np.float64], NDArray[np.float64]]
     synthetic: Scaled
     train: Scaled
     control: Scaled
@@ -80,11 +82,13 @@ class Scene:
         if min(released, targets.count, len(reference)) < FEWEST:
             return None
         synthetic = _capped(evidence.synthetic, rng)
+        people_train, people_holdout = (rng.permutation(rows)[:COMPARED] for rows in one_row_each(units, others, rng))
         parts = [(evidence.train, crowd.train), (evidence.holdout, crowd.holdout)]
+        parts += [(evidence.train, people_train), (evidence.holdout, people_holdout)]
         parts += [(evidence.train, targets.train), (evidence.holdout, targets.holdout), (evidence.holdout, reference)]
         raw = raw_values([synthetic, *(table.take(pa.array(rows)) for table, rows in parts)], evidence.schema)
         drawn = scaled(rng.permutation(raw[0])[:released], evidence.schema)
-        train, control, reference_rows = (scaled(values, evidence.schema) for values in raw[3:])
+        train, control, reference_rows = (scaled(values, evidence.schema) for values in raw[5:])
         pool = Pool.of(drawn)
         return cls(
             schema=evidence.schema,
@@ -93,6 +97,7 @@ class Scene:
             raw_train=raw[1],
             raw_holdout=raw[2],
             crowd=crowd.pair,
+            raw_persons=(raw[3], raw[4]),
             synthetic=drawn,
             train=train,
             control=control,
@@ -136,21 +141,25 @@ def targets(scene: Scene) -> str:
     return f"{len(scene.train)} training and {len(scene.control)} control rows against {len(scene.synthetic)} released"
 
 
-def contrast(what: str, rows: tuple[Scores, Scores], pair: NDArray[np.int64], scene: Scene) -> list[dict[str, Any]]:
+def paired(what: str, rows: tuple[Scores, Scores], scene: Scene) -> list[dict[str, Any]]:
+    """Return an attack's success by the scores of the attacked training rows and of the control rows."""
+    train, control = (by_person(scores, scene.pair) for scores in rows)
+    return contrast(what, train, control, chance_of_sum(train - control, scene.rng(what)))
+
+
+def contrast(what: str, train: Vector, control: Vector, p: float) -> list[dict[str, Any]]:
     """Return an attack's success on training rows, on control rows, the excess, and the risk over control.
 
     Args:
         what: What the scores are.
-        rows: The scores of training and of control rows.
-        pair: The pair of persons that each row is of.
-        scene: Where they were drawn.
+        train: A score for each training person.
+        control: A score for each control person.
+        p: How likely such an excess is by chance.
     """
-    train, control = (by_person(scores, pair) for scores in rows)
     shares = [
         figure(f"{what}, {name} rows", *share(persons), "Clopper-Pearson over persons")
         for name, persons in (("training", train), ("control", control))
     ]
-    p = chance_of_sum(train - control, scene.rng(what))
     return [
         *shares,
         figure(f"{what}, excess on training rows", *excess(train, control), "Newcombe over persons", 0.0, p),
