@@ -26,8 +26,9 @@ from threea.recipes import Independent
 from threea.testing import SeededNoise
 
 REPOSITORY = Path(__file__).parents[2]
-STAYS = hospital.stays(450)
-STAYS = STAYS.take(np.random.default_rng(0).permutation(450))
+STAYS = hospital.stays(900)
+# One stay a patient: without a unit, an id that rows share would be warned of.
+STAYS = STAYS.take(np.random.default_rng(0).permutation(np.unique(STAYS["patient_id"], return_index=True)[1])[:450])
 TRAIN, HOLDOUT = STAYS.slice(0, 300), STAYS.slice(300)
 
 

@@ -67,7 +67,7 @@ def test_shuffled_columns_are_found_out(copied: dict[str, Any], shuffled: dict[s
     far, floor = (jackknife.summary(total_variation(train, other, bound)) for other in (synthetic, holdout))
     assert far["interval"][0] > 2 * floor["interval"][1]
     assert three["synthetic"]["value"] > two["synthetic"]["value"] > 0.02
-    assert shuffled["detector"]["auc"]["value"] > 0.9
+    assert shuffled["detector"]["auc"]["value"] > 0.89
     for kind in ("spearman", "cramers_v"):
         apart = shuffled["correlation"][kind]["mean_difference"]
         assert apart["synthetic"]["interval"][0] > 0

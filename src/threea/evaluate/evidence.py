@@ -101,8 +101,17 @@ class Evidence:
 
         Where no column is known to name the person, an id column that rows share is taken for it.
         """
-        train, holdout = numbered([self.train, self.holdout], self.unit or guessed(self.schema, self.train))
+        train, holdout = numbered([self.train, self.holdout], self._person)
         return train, holdout
+
+    @property
+    def released_units(self) -> Units:
+        """Whose each released row is: people of the release's own, who are nobody in the other tables."""
+        return numbered([self.synthetic], self._person if self._person in self.synthetic.column_names else None)[0]
+
+    @property
+    def _person(self) -> str | None:
+        return self.unit or guessed(self.schema, self.train)
 
     @property
     def class_weights(self) -> dict[str, float]:

@@ -82,9 +82,9 @@ def one_row_each(train: Units, holdout: Units, rng: np.random.Generator) -> list
     """
     mixed = rng.permutation(len(train) + len(holdout))
     units = np.concatenate([train, holdout])
-    lost = rng.random(int(units.max()) + 1) < 0.5
+    trained = rng.random(int(units.max()) + 1) < 0.5
     both = np.isin(units, np.intersect1d(train, holdout))
-    kept = ~both | (lost[units] == (np.arange(len(units)) < len(train)))
+    kept = ~both | (trained[units] == (np.arange(len(units)) < len(train)))
     mixed = mixed[kept[mixed]]
     rows = mixed[np.unique(units[mixed], return_index=True)[1]]
     return [np.sort(rows[rows < len(train)]), np.sort(rows[rows >= len(train)]) - len(train)]

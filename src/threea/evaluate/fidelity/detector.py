@@ -30,7 +30,7 @@ def detector(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     rng = np.random.default_rng([seed, 2])
     drawn = [np.sort(rng.choice(table.num_rows, rows, replace=False)) for table in tables]
     chosen = [table.take(order) for table, order in zip(tables, drawn, strict=True)]
-    units = [evidence.units[0][drawn[0]], np.arange(rows)]
+    units = [evidence.units[0][drawn[0]], evidence.released_units[drawn[1]]]
     columns = evidence.schema.valued
     values = np.concatenate(numbers(chosen, columns))
     target = np.repeat([0.0, 1.0], rows)
@@ -42,7 +42,7 @@ def detector(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     probabilities = np.zeros(2 * rows)
     for number, model in enumerate(models):
         probabilities[fold == number] = model.predict(values[fold == number])[:, 1]
-    # Released rows are nobody's: each has a number that no person has.
+    # Nobody is in both tables: released rows have numbers that no real ones have.
     people = np.concatenate([units[0], units[0].max() + 1 + units[1]])
     resampled = metrics.draws(metrics.auc(probabilities, target == 1), 2 * rows, seed, people)
     return {
