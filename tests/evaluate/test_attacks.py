@@ -201,7 +201,7 @@ def test_holdout_of_the_copied_rows_is_not_taken_for_memory():
 def test_too_few_rows_are_not_attacked():
     found = attacks(evidence(*(hospital.stays(15, seed=seed) for seed in range(3))))
     assert found["attacks"] == []
-    assert "Too few rows" in found["caveat"]
+    assert "Too few to attack" in found["caveat"]
 
 
 def test_tables_without_a_target_are_attacked_too():

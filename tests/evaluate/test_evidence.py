@@ -295,6 +295,11 @@ def test_an_id_that_rows_share_is_taken_for_a_person_and_the_owner_is_told(made:
 def test_an_id_outside_the_release_is_taken_for_a_person_too_but_no_code_is(made: dict[str, Path]) -> None:
     person = pa.array([f"n{row // 3}" for row in range(600)])
     train, holdout = (
-        STAYS.append_column("insured_id", person).append_column("site_id", pa.array([str(row % 9) for row in range(600)]))
-    ).slice(0, 400), STAYS.append_column("insured_id", person).slice(400)
+        (
+            STAYS.append_column("insured_id", person).append_column(
+                "site_id", pa.array([str(row % 9) for row in range(600)])
+            )
+        ).slice(0, 400),
+        STAYS.append_column("insured_id", person).slice(400),
+    )
     assert Evidence.load(made["parquet"], train, holdout).unit == "insured_id"

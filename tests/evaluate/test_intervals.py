@@ -50,7 +50,10 @@ def test_no_trials_leave_everything_open():
 
 @pytest.mark.parametrize(("one", "other"), [(0.5, 0.5), (0.02, 0.01), (0.9, 0.6), (0.0, 0.0)])
 def test_excess_covers_the_difference(one, other):
-    assert misses(one - other, lambda rng: excess(*((rng.random(300) < p).astype(float) for p in (one, other)))) <= MOST_MISSES
+    assert (
+        misses(one - other, lambda rng: excess(*((rng.random(300) < p).astype(float) for p in (one, other))))
+        <= MOST_MISSES
+    )
 
 
 def test_risk_is_what_is_won_of_what_control_leaves():

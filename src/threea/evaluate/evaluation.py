@@ -65,8 +65,8 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
         ``notice`` (for the owner only), ``threea_version`` (which made the scores), ``seed``, ``certificate`` (the
         release's, in short), ``verdict`` (is it good enough for training, in a sentence), ``warnings`` (sentences),
         ``split`` (``auc`` of a model that tries to distinguish training from holdout rows, and whether they were
-        divided at ``random`` as far as that shows), ``utility`` (see `utility.utility`; None without a target),
-        ``fidelity`` (see `fidelity.fidelity`) and ``attacks`` (see `attacks.attacks`).
+        divided at ``random`` as far as that shows; see `divided.told_apart`), ``utility`` (see `utility.utility`; None
+        without a target), ``fidelity`` (see `fidelity.fidelity`) and ``attacks`` (see `attacks.attacks`).
 
     Raises:
         InputError: The real rows have nothing to learn.
@@ -107,7 +107,7 @@ def _warnings(
         )
         warnings.append(
             f"training and holdout rows can be told apart ({apart}): they were not divided at random, so attacks may "
-            "see signs where there are none, and sampling alone looks worse than it is"
+            f"see signs where there are none, and sampling alone looks worse than it is; {_cure(evidence)}"
         )
     guarantee = evidence.certificate.get("guarantee")
     if guarantee != "proven":
@@ -121,8 +121,14 @@ def _warnings(
         if not learned["independent"]["made"]:
             warnings.append(f"the comparison with `independent` is left out, {learned['independent']['how']}")
     if not attacked["attacks"]:
-        warnings.append("too few rows to attack: what the release gives away was not measured")
+        warnings.append("too few rows to attack, or too few persons: what the release gives away was not measured")
     return list(dict.fromkeys(warnings))
+
+
+def _cure(evidence: Evidence) -> str:
+    if evidence.unit is not None:
+        return f"divide the table with `threea split --unit {evidence.unit}`"
+    return "divide the table with `threea split`, with `--unit` if people may have several rows"
 
 
 def check_place(release: str | PathLike[str], out: str | PathLike[str] | None = None) -> Path:

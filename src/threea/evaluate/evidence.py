@@ -80,7 +80,10 @@ class Evidence:
         schema = _schema(folder, certificate)
         synthetic = _typed(read, schema)
         stated = _unit(certificate, unit)
-        tables = {"train": _read(train, "train", schema, dialect), "holdout": _read(holdout, "holdout", schema, dialect)}
+        tables = {
+            "train": _read(train, "train", schema, dialect),
+            "holdout": _read(holdout, "holdout", schema, dialect),
+        }
         person = stated or guessed(schema, tables["train"])
         real = {role: _real(table, role, schema, person) for role, table in tables.items()}
         if schema.target is not None and schema[schema.target].kind.listed:

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from threea.errors import MissingExtra
 
 Vector = NDArray[np.float64]
+Pair = NDArray[np.int64]
 
 
-def learned(sides: tuple[Vector, Vector], pair: NDArray[np.int64], seed: int) -> tuple[tuple[Vector, Vector], Vector]:
+def learned(sides: tuple[Vector, Vector], pair: Pair, seed: int) -> tuple[tuple[Vector, Vector], Pair]:
     """Score the rows of the second half of the pairs by a model of the first half.
 
     Args:

@@ -58,8 +58,8 @@ class Pairs:
         ]
         fewest = np.minimum(*(np.bincount(pair, minlength=len(order)) for _, pair, _ in sides))
         fewest = np.minimum(fewest, most // max(len(order), 1))
-        chosen = [rows[within < fewest[pair]] for rows, pair, within in sides]
-        return cls(*chosen, np.repeat(np.arange(len(order)), fewest))
+        left, right = (rows[within < fewest[pair]] for rows, pair, within in sides)
+        return cls(left, right, np.repeat(np.arange(len(order)), fewest))
 
     @property
     def count(self) -> int:

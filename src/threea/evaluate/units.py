@@ -21,13 +21,16 @@ def numbered(tables: Sequence[pa.Table], column: str | None) -> list[Units]:
     """Number the persons behind the rows of several tables; without a name, a row is a person of its own.
 
     Example:
-        >>> [units.tolist() for units in numbered([pa.table({"p": ["a", "b", "a"]}), pa.table({"p": ["b", None]})], "p")]
+        >>> tables = pa.table({"p": ["a", "b", "a"]}), pa.table({"p": ["b", None]})
+        >>> [units.tolist() for units in numbered(tables, "p")]
         [[0, 1, 0], [1, 9]]
     """
     rows = [table.num_rows for table in tables]
     units = np.arange(sum(rows)) + sum(rows)
     if column is not None:
-        ids = pa.chunked_array([chunk for table in tables for chunk in table[column].cast(pa.string()).chunks], "string")
+        ids = pa.chunked_array(
+            [chunk for table in tables for chunk in table[column].cast(pa.string()).chunks], "string"
+        )
         # Whoever has no id may be anyone.
         named = ids.combine_chunks().dictionary_encode().indices.cast(pa.int64())
         units = pc.if_else(named.is_valid(), named, pa.array(units)).to_numpy(zero_copy_only=False)

@@ -50,7 +50,7 @@ def attacks(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     result: dict[str, Any] = {"level": LEVEL, "share": SHARE, "caveat": CAVEAT, "sizes": {}, "signs": [], "attacks": []}
     scene = Scene.of(evidence, seed)
     if scene is None:
-        few = f" Too few rows to attack: {FEWEST} released rows, {FEWEST} training and {2 * FEWEST} holdout persons needed."
+        few = f" Too few to attack: {FEWEST} released rows, {FEWEST} training and {2 * FEWEST} holdout persons needed."
         return result | {"caveat": CAVEAT + few}
     listed = decided(
         [

@@ -32,7 +32,7 @@ def closest_record(scene: Scene) -> dict[str, Any]:
         winners = distances == nearest[-1].min(axis=1, keepdims=True)
         votes += (1 / winners.sum(axis=1)) @ winners
     near = np.concatenate(nearest).astype(np.float64)
-    train, holdout = (np.bincount(scene.crowd, part) for part in (votes[:crowd], votes[crowd:]))
+    train, holdout = (np.bincount(scene.crowd, part).astype(np.float64) for part in (votes[:crowd], votes[crowd:]))
     figures = [
         figure(f"{word} distance to {rows} rows", *quantile(distances, level), "order statistics")
         for rows, distances in (("training", near[:, 0]), ("holdout", near[:, 1]))
@@ -112,8 +112,7 @@ def exact_copies(scene: Scene) -> dict[str, Any]:
     released = _signatures(scene, scene.raw_synthetic)
     known = set(released)
     train, control = (
-        np.array([row in known for row in _signatures(scene, raw)], np.bool_)
-        for raw in scene.raw_persons
+        np.array([row in known for row in _signatures(scene, raw)], np.bool_) for raw in scene.raw_persons
     )
     p = chance_of_hits(train, control)
     return report(
@@ -123,7 +122,7 @@ def exact_copies(scene: Scene) -> dict[str, Any]:
         cannot_show="A copy with one digit changed is no exact copy.",
         claim="training rows were copied",
         figures=contrast("share found in the release", train.astype(np.float64), control.astype(np.float64), p),
-        rows=f"{len(train)} training and {len(control)} holdout rows, one a person, against {len(released)} released rows",
+        rows=f"{len(train)} training and {len(control)} holdout rows, one a person, against {len(released)} released",
     )
 
 

@@ -61,7 +61,7 @@ def classifier(scene: Scene) -> dict[str, Any]:
         cannot_show=_AVERAGE,
         claim="membership of the training set can be learned",
         figures=_figures(scores, attacked, rng),
-        rows=f"{targets(scene)}; half of the people teach the attacker, {2 * len(attacked)} rows of the other are attacked",
+        rows=f"{targets(scene)}; half of the people teach the attacker, {2 * len(attacked)} rows are attacked",
     )
 
 

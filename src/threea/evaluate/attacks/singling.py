@@ -64,8 +64,8 @@ def _report(scene: Scene, name: str, predicates: list[Predicate], real: Columns)
         cannot_show="Only conditions of this form were tried, and only as many as stated.",
         claim="conditions found in the release single out training rows",
         figures=figures,
-        rows=f"{len(predicates)} conditions that hold for one released row, tried on {half} training and {half} holdout "
-        f"rows; {singled} hold for one person alone",
+        rows=f"{len(predicates)} conditions that hold for one released row, tried on {half} training and {half} "
+        f"holdout rows; {singled} hold for one person alone",
     )
 
 
