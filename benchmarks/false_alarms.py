@@ -144,11 +144,22 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def kept(commit: str) -> dict[str, dict[str, Any]]:
+    """Return the runs at a commit that were broken off, and forget what else is written down, half a line too."""
+    whole = (
+        [line for line in RECORD.read_text().splitlines(keepends=True) if line.endswith("}\n")]
+        if RECORD.exists()
+        else []
+    )
+    entries = [entry for entry in map(json.loads, whole) if entry["commit"] == commit]
+    RECORD.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    return {entry["key"]: entry["run"] for entry in entries}
+
+
 def main(releases: int = RELEASES) -> None:
     """Evaluate so many independent releases, and the copies; write down how many were accused."""
     commit = source()["commit"]
-    lines = [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
-    known = {line["key"]: line["run"] for line in lines if line["commit"] == commit}
+    known = kept(commit)
     runs: dict[str, list[dict[str, Any]]] = {"independent": [], "copies": []}
     for kind, cases in (("independent", independent_cases(releases)), ("copies", islice(copies(), releases // 4))):
         for seed, case in enumerate(cases):
