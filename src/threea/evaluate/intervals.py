@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LEVEL = 0.995
+LEVEL = 0.95
 Interval = tuple[float, float]
 Vector = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def figure(
         "name": name,
         "value": _plain(value),
         "interval": [_plain(interval[0]), _plain(interval[1])],
-        "how": f"{how}, level {LEVEL:.1%}",
+        "how": f"{how}, level {LEVEL:.0%}",
         "baseline": None if baseline is None else _plain(baseline),
         "decides": p is not None,
         "p": p,
