@@ -17,6 +17,7 @@ NAMES = (
     "privbayes",
     "evaluate",
     "anonymeter",
+    "false_alarms",
     "kip",
     "networks",
     "network_times",

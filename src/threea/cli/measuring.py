@@ -47,6 +47,9 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A new or empty folder; DIR-evaluation by default.")
     ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="The column that names a person, if the release's certificate names none.")
+    ] = None,
     separator: Separator = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -68,7 +71,7 @@ def evaluate(
     terminal.say(config.told(context), skip_empty=True)
     told = {"notice": NOTICE, "dry_run": dry_run, "from_config": config.taken(context), "out": folder}
     with terminal.progress("Reading the tables"):
-        evidence = Evidence.load(release, train, holdout, dialect)
+        evidence = Evidence.load(release, train, holdout, dialect, unit)
     if dry_run:
         terminal.say(f"{folder}: the tables fit the release. A rehearsal: nothing was measured, nothing written.")
         terminal.result(told)
