@@ -112,6 +112,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table, childre
         children=children,
         sampled_rows=sample.num_rows,
         private_rows=release.summary.private_rows,
+        counted=words.counted(certificate.unit_column),
         stands=words.stands(certificate),
         banner=words.banner(certificate),
         badge=words.badge(certificate),

@@ -45,6 +45,11 @@ class Categories:
         """Number of cells."""
         return self.count + self.missing
 
+    @property
+    def unlisted(self) -> tuple[int, ...]:
+        """The cells of what the schema does not list: of other values, and of missing ones."""
+        return tuple(range(self.count - self.other, self.size))
+
     def index(self, values: Values) -> NDArray[np.int64]:
         """Return each value's cell."""
         known = (values >= 0) & (values < self.count)
@@ -82,6 +87,11 @@ class Bins:
     def size(self) -> int:
         """Number of cells."""
         return len(self.special) + len(self.edges) - 1 + self.missing
+
+    @property
+    def unlisted(self) -> tuple[int, ...]:
+        """The cell of missing values, if there is one."""
+        return tuple(range(self.size - self.missing, self.size))
 
     @property
     def single(self) -> bool:
