@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.model_summary import ModelSummary
-from threea.report import words
 from threea.table.cells import Categories
 from threea.table.schema import Schema
 

@@ -86,7 +86,7 @@ def exact(histogram: Histogram) -> NDArray[np.int64]:
 
 
 def errors_of(found: Iterator[ModelSummary]) -> dict[tuple[str, int], list[float]]:
-    """Return the errors of each stated number, in its standard deviations. Cells are told apart by how many there are."""
+    """Return the errors of each stated number, in standard deviations. Cells of other numbers are other cells."""
     errors: dict[tuple[str, int], list[float]] = defaultdict(list)
     for summary in found:
         assert summary.private_rows is not None

@@ -114,7 +114,8 @@ def render(release: Release, certificate: Certificate, sample: pa.Table, childre
         sampled_rows=sample.num_rows,
         private_rows=release.summary.private_rows,
         counted=words.counted(certificate.unit_column),
-        hollow=hollow(release.schema, release.summary) + (hollow(children.schema, children.summary) if children else []),
+        hollow=hollow(release.schema, release.summary)
+        + (hollow(children.schema, children.summary) if children else []),
         stands=words.stands(certificate),
         banner=words.banner(certificate),
         badge=words.badge(certificate),

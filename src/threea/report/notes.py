@@ -13,7 +13,7 @@ from threea.model_summary import Histogram, ModelSummary
 from threea.report import words
 from threea.report.charts import between, value_text
 from threea.table.cells import Bins, Categories
-from threea.table.schema import Column, Origin, Schema
+from threea.table.schema import Column, Kind, Origin, Schema
 
 if TYPE_CHECKING:
     from threea.release import Release
@@ -30,8 +30,22 @@ _READING = "how the file is read (decimal mark, date format, missing texts)"
 
 def notes(release: Release) -> list[str]:
     """Return what is to be said of a release beside its guarantee."""
-    said = (words.REBALANCED if release.classes else "", release.rows_note)
+    said = (
+        words.REBALANCED if release.classes else "",
+        release.rows_note,
+        _made_up(release.schema, release.unit.column),
+    )
     return [note for note in (*said, *hollow(release.schema, release.summary)) if note]
+
+
+def _made_up(schema: Schema, unit_column: str | None) -> str:
+    """Say which columns discovery took for ids."""
+    if schema.origin is not Origin.DISCOVERED:
+        return ""
+    taken = [column.name for column in schema.columns if column.kind is Kind.ID and column.name != unit_column]
+    if not taken:
+        return ""
+    return f"Taken for ids by their names, and made up: {', '.join(map(words.shown, taken))}; a schema says otherwise."
 
 
 def hollow(schema: Schema, summary: ModelSummary) -> list[str]:

@@ -44,7 +44,6 @@ from threea.testing.table_laws import (
 )
 from threea.testing.tables import CASES, PLAIN, Case
 
-
 _SEEDS = 4
 
 
