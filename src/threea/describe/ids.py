@@ -49,7 +49,7 @@ def confirmed(column: Column) -> Column:
 
 
 def spread_out(column: Column, look: FirstLook, cells: Bins, answer: Answer) -> bool:
-    """Tell whether whole numbers lie far apart, and none is held by many rows.
+    """Tell whether whole numbers lie far apart, and none is held by many rows; so they do where nothing is known.
 
     Args:
         column: As both looks describe it.
@@ -57,8 +57,10 @@ def spread_out(column: Column, look: FirstLook, cells: Bins, answer: Answer) -> 
         cells: The second look's cells.
         answer: Noisy counts of them.
     """
-    if not column.whole or column.kind.temporal or not look.occupied.any():
+    if not column.whole or column.kind.temporal:
         return False
+    if not look.occupied.any():
+        return True
     if set(column.special) - {0.0} or column.step > 1:
         return False
     # The first and the last cell are for all that the first look left out.
