@@ -49,6 +49,7 @@ _HOMES = {
     "threea.approximate.graphical": ("GraphicalModel",),
     "threea.approximate.histograms": ("HistogramModel",),
     "threea.approximate.junction_tree": ("JunctionTree",),
+    "threea.approximate.label_counts": ("RowCounts",),
     "threea.approximate.mixture": ("MixtureModel",),
     "threea.approximate.points": ("Points",),
     "threea.approximate.tree_model": ("Edge", "TreeModel"),

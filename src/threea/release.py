@@ -130,7 +130,7 @@ class Release:
             schema=table.schema,
             layout=table.layout,
             rows=drawn,
-            rows_note="" if asked else default_note(summary, drawn),
+            rows_note="" if asked else default_note(summary, drawn, words.counted(table.unit.column)),
             seed=sampling_seed(seed),
             ledger_head=table.ledger_head,
             secure=table.secure,

@@ -108,7 +108,9 @@ class NoisyInputs(LaplaceGan):
         if not table.schema.features:
             return GeneratorModel(labels, (), (), _LATENT, noise=noise)
         vectors, rng = RowVectors.of(table.schema.features), np.random.default_rng(_SEED)
-        counts = np.maximum(labels.ratio * min(max(labels.rows, 1), _NUMBERS // vectors.width), 1).astype(int)
+        counts = np.maximum(labels.ratio * min(max(labels.row_counts.rows, 1.0), _NUMBERS // vectors.width), 1).astype(
+            int
+        )
         longest = sum(part.numeric + (part.choices > 0) for part in vectors.columns)
         radius = longest * (_RADIUS if len(vectors.columns) >= _FEW else 1.0)
         query = SlotSums(inputs=vectors.columns, counts=tuple(counts.tolist()), radius=radius, by=labels.label)
@@ -170,7 +172,7 @@ class NoisyGradients(LaplaceGan):
                 l1=bound,
             )
             answer = table.measure(query, plan[GRADIENTS])
-            noisy = query.as_layers(answer.value / max(labels.rows, 1))
+            noisy = query.as_layers(answer.value / max(labels.row_counts.rows, 1.0))
             state, key, loss, length = run(state, key, noisy, np.float32(bound), ratio, told, fixed)
             bound = min(max(float(length), 1e-6), 1e6)
             curve.append(float(loss))

@@ -105,7 +105,7 @@ class PrivateGan:
         """Return the generator, how far apart the critic found private and generated rows, and the last noise."""
         jax, rng, shape = load("jax"), np.random.default_rng(_SEED), Shape.of(vectors, labels)
         critic, generator = self._networks(shape, rng)
-        sampled, rows = table.sampled(self.rate), max(labels.rows, 1 / self.rate)
+        sampled, rows = table.sampled(self.rate), max(labels.row_counts.rows, 1 / self.rate)
         state, key, clip, distances = start(critic, generator), key_of(rng), 1.0, list[float]()
         stretch = max(-(-self.rounds // _TOLD), 1)
         for number in range(self.rounds):

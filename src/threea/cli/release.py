@@ -280,26 +280,23 @@ def _planned(prepared: Prepared) -> dict[str, Any]:
 
 def _made(release: Release) -> dict[str, Any]:
     """Return what was made, for scripts: what the certificate says in full."""
+    from threea.report.notes import notes
+
     return {
         "guarantee": str(release.guarantee),
         "recipe": release.recipe,
         "rows": release.rows,
         "score": release.score.to_json() if release.score else None,
-        "notes": _notes(release),
+        "notes": notes(release),
     }
-
-
-def _notes(release: Release) -> list[str]:
-    from threea.report import words
-
-    return [note for note in (words.REBALANCED if release.classes else "", release.rows_note) if note]
 
 
 def _tell(release: Release, files: list[Path]) -> None:
     """Say what was made, and first what is not as one would expect."""
     from threea.report import words
+    from threea.report.notes import notes
 
-    for note in _notes(release):
+    for note in notes(release):
         terminal.say(f"Note: {note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"

@@ -134,12 +134,16 @@ def _make(
 
 def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) -> dict[str, Any]:
     from threea.linked import writing
+    from threea.report.notes import hollow, notes
 
     with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
         release = prepared.run(terminal.stages(advance))
     release = replace(release, parents=replace(release.parents, spreadsheet_safe=spreadsheet_safe))
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         files = writing.write(release, place, advance, check=prepared.tables.parents.check_ledger)
+    told = [*notes(release.parents), *hollow(release.children.schema, release.children.model.summary)]
+    for note in told:
+        terminal.say(f"Note: {note}")
     budget = release.parents.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
     terminal.say(
@@ -147,4 +151,4 @@ def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) 
     )
     for file in files:
         terminal.say(f"  {file}")
-    return {"guarantee": str(release.guarantee), "parents": release.rows, "files": files}
+    return {"guarantee": str(release.guarantee), "parents": release.rows, "notes": told, "files": files}

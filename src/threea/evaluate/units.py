@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from threea.describe.seen_column import ID_NAME
+from threea.describe import ids
 from threea.table.schema import Kind, Schema
 
 Units = NDArray[np.int64]
@@ -44,7 +44,7 @@ def guessed(schema: Schema, train: pa.Table) -> str | None:
     """
     ids = [column.name for column in schema.columns if column.kind is Kind.ID]
     released = {column.name for column in schema.columns}
-    others = [name for name in train.column_names if name not in released and ID_NAME.fullmatch(name)]
+    others = [name for name in train.column_names if name not in released and ids.named(name)]
     counts = {name: pc.count_distinct(train[name]).as_py() for name in (*ids, *others)}
     shared = [name for name, count in counts.items() if count < train.num_rows and (name in ids or count >= MANY)]
     return min(shared, key=lambda name: counts[name], default=None)

@@ -16,6 +16,7 @@ from threea.model_summary import ModelSummary
 from threea.report import words
 from threea.report.charts import ColumnChart, column_chart
 from threea.report.curve import Curve, curve
+from threea.report.notes import hollow
 from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
 from threea.score import NAMES
@@ -112,6 +113,9 @@ def render(release: Release, certificate: Certificate, sample: pa.Table, childre
         children=children,
         sampled_rows=sample.num_rows,
         private_rows=release.summary.private_rows,
+        counted=words.counted(certificate.unit_column),
+        hollow=hollow(release.schema, release.summary)
+        + (hollow(children.schema, children.summary) if children else []),
         stands=words.stands(certificate),
         banner=words.banner(certificate),
         badge=words.badge(certificate),

@@ -132,6 +132,11 @@ def weakness(epsilon: float, delta: float) -> str:
     return f"{' and '.join(reasons)}: who guesses if someone is in the table may be right up to {guess} of the time."
 
 
+def counted(unit_column: str | None) -> str:
+    """Say which private rows a noisy count is of: of a person with many, only some count."""
+    return "private rows" if unit_column is None else "private rows that count"
+
+
 def event(happened: Event) -> str:
     """Say what an event was."""
     match happened:

@@ -49,6 +49,7 @@ def release(order: dict[str, Any], tell: Tell) -> None:
     """Make a release, as `threea release` does."""
     from threea import publish
     from threea.report import words
+    from threea.report.notes import notes
     from threea.session import prepare
     from threea.studio.choices import prepare_options
 
@@ -68,10 +69,9 @@ def release(order: dict[str, Any], tell: Tell) -> None:
                 lambda done: tell(stage="writing synthetic rows", done=done, of=made.rows),
                 check=prepared.table.check_ledger,
             )
-            told = [words.REBALANCED if made.classes else "", made.rows_note]
-            told += [words.tried(made.recipe, made.tried) if made.tried else ""]
-            notes = [note for note in (*told, made.score.sentence if made.score else "") if note]
-            _finished(f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows.", notes)
+            told = notes(made) + ([words.tried(made.recipe, made.tried)] if made.tried else [])
+            told += [made.score.sentence] if made.score else []
+            _finished(f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows.", told)
 
 
 def evaluate(order: dict[str, Any], tell: Tell) -> None:

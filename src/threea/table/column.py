@@ -77,7 +77,7 @@ class Column:
     open_ended: bool = False
     """Whether values outside the list are kept, as "other"."""
     nullable: bool = True
-    """Whether values may be missing."""
+    """Whether values may be missing; where not, one that is counts as another (`table.cells`)."""
     special: tuple[float, ...] = ()
     """Values that stand apart from the rest, such as a spike at 0 or a code 999."""
     log: bool = False
