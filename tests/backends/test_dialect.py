@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from threea.anonymize.open_table import open_table
 from threea.backends import open_backend
-from threea.backends.dialect import Dialect, header, standard
+from threea.backends.dialect import Dialect, Header, header, standard
 from threea.budget import Budget
 from threea.errors import InputError, SettingError
 from threea.table.column_names import not_a_column, shown
@@ -54,12 +54,16 @@ def refusal(path: Path, dialect: Dialect | None = None) -> str:
         ('"a,x";b', ";"),
         ('"a;x","b"', ","),
         ("a", ","),
-        ('a;"b\nc"', ";"),
         ("a;b;c\td", ";"),
     ],
 )
 def test_the_separator_is_found_in_the_header_line(tmp_path: Path, line: str, separator: str) -> None:
-    assert header(csv(tmp_path, f"{line}\n1;2,3\t4;;;;\n"), None)[1].separator == separator
+    assert header(csv(tmp_path, f"{line}\n1;2,3\t4;;;;\n"), None).dialect.separator == separator
+
+
+def test_the_separator_of_a_header_line_with_line_breaks(tmp_path: Path) -> None:
+    found = header(csv(tmp_path, 'a;"b\nc"\n1;2,3\t4;;;;\n'), Dialect(multiline=True))
+    assert (found.names, found.dialect.separator) == (["a", "b\nc"], ";")
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|", ","])
@@ -71,7 +75,7 @@ def test_rows_are_read_with_any_separator(tmp_path: Path, separator: str) -> Non
 def test_rows_decide_nothing(tmp_path: Path) -> None:
     for body in ("1;2\n", "1,2;3\n", "ä;ö\n", "1\t2;3\n", '"";""\n'):
         found = header(csv(tmp_path, f"a;b\n{body}"), None)
-        assert found == (["a", "b"], Dialect(separator=";", encoding="utf-8"))
+        assert found == Header(["a", "b"], Dialect(separator=";", encoding="utf-8"), size=3, ending="\n")
     assert header(csv(tmp_path, b"a;b\n\xff\xfe;2\n"), None) == found
 
 
