@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -178,12 +177,6 @@ def test_a_german_file_from_its_bytes_to_a_private_table(tmp_path: Path) -> None
     assert rows(path, dialect)["menge"][:2] == ["1.5", "2.5"]
 
 
-def test_synthetic_rows_keep_the_separator_and_nothing_else(tmp_path: Path) -> None:
-    dialect = header(csv(tmp_path, "a;b\n1,5;2\n"), Dialect(decimal=","))[1]
-    pyarrow.csv.write_csv(pa.table({"a": [1.5], "b": ["ä"]}), tmp_path / "out.csv", dialect.write_options())
-    assert (tmp_path / "out.csv").read_text(encoding="utf-8") == '"a";"b"\n1.5;"ä"\n'
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -195,6 +188,9 @@ def test_synthetic_rows_keep_the_separator_and_nothing_else(tmp_path: Path) -> N
         ({"encoding": "klingon"}, "encoding (klingon) is unknown; try utf-8, cp1252, latin-1 or utf-16"),
         ({"encoding": "hex"}, "encoding (hex) is unknown"),
         ({"encoding": "a\0b"}, "is unknown"),
+        ({"encoding": "iso2022_jp"}, "encoding (iso2022_jp) lets a line change how the next is read; convert the file"),
+        ({"encoding": "utf-7"}, "lets a line change"),
+        ({"encoding": "unicode_escape"}, "lets a line change"),
         ({"date_format": "dd.mm.yyyy"}, "date_format (dd.mm.yyyy) needs a day, a month and a year, such as %d.%m.%Y"),
         ({"date_format": "%d.%m.%Y %p"}, "may hold each of %d %m %Y %y %H %M %S %f once"),
         ({"date_format": "%d.%m.%Y %d"}, "may hold each of"),
