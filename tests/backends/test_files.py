@@ -15,8 +15,8 @@ from threea.backends.files import CsvBackend
 from threea.budget import Budget
 from threea.describe.propose_schema import propose_schema
 from threea.errors import InputError
-from threea.table.layout import is_declared
 from threea.table.dialect import MISSING_TEXT, Dialect
+from threea.table.layout import is_declared
 
 CANARY = "canary7391"
 OUT = 50

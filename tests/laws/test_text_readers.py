@@ -3,7 +3,6 @@
 import codecs
 import gzip
 import itertools
-from pathlib import Path
 
 import pytest
 import workbook
@@ -211,7 +210,7 @@ def test_an_odd_cell_of_a_sheet_changes_no_other_row(fresh, table, odd, place, d
     without = read(workbook.write(fresh(".xlsx"), [head, *table]), dialect)
     path = workbook.write(fresh(".xlsx"), [head, *table[:at], odd, *table[at:]])
     nothing = (None, "", (workbook.FORMULA, ("1+1", None)))
-    if all(cell in nothing or isinstance(cell, tuple) and cell[0] == workbook.ERROR for cell in odd):
+    if all(cell in nothing or (isinstance(cell, tuple) and cell[0] == workbook.ERROR) for cell in odd):
         # Nor is a row of empty cells, for which errors are taken.
         assert read(path, dialect) == without
         return

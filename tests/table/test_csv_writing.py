@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threea.backends import open_backend, unchanged
+from threea.backends.dialect import standard
+from threea.table.csv_writing import native
 from threea.table.dialect import Dialect
 from threea.table.writing import RowWriter
 
@@ -81,3 +83,36 @@ def test_any_text_is_read_as_it_was_written(
         patch.setattr(unchanged, "_TICK_NS", 0)
         backend = open_backend(path, dialect, ids=("a b", "c"))[0]
     assert backend.table().to_pylist() == [{"a b": a or None, "c": c or None} for a, c in rows]
+
+
+FORMATS = [
+    "%d.%m.%Y",
+    "%m/%d/%y",
+    "%Y%m%d",
+    "%d.%m.%Y %H",
+    "%d.%m.%y %H:%M",
+    "%d-%m-%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S.%f",
+]
+
+
+@given(
+    moments=st.lists(
+        st.datetimes(datetime.datetime(1, 1, 1)).flatmap(
+            lambda t: st.sampled_from(
+                [t, t.replace(microsecond=0), t.replace(hour=5, minute=0, second=0, microsecond=0)]
+            )
+        ),
+        min_size=1,
+    ),
+    numbers=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1),
+    formats=st.lists(st.sampled_from(FORMATS), max_size=2, unique=True),
+)
+def test_dates_and_numbers_are_read_as_they_were_written(
+    moments: list[datetime.datetime], numbers: list[float], formats: list[str]
+) -> None:
+    dialect = Dialect(decimal=",", date_format=tuple(formats))
+    for values in (pa.array(moments), pa.array([moment.date() for moment in moments]), pa.array(numbers)):
+        texts = native(values, dialect).cast(pa.string())
+        read = standard(pa.record_batch({"x": texts}), dialect).column(0)
+        assert read.cast(values.type).equals(values)

@@ -14,8 +14,9 @@ from threea.table.dialect import DIRECTIVES, Dialect, parts_of
 from threea.table.layout import is_text
 
 _POINT = r"^([+-]?\d*)\.(\d+(?:[eE][+-]?\d+)?)$"
-_DAY = r"^(\d\d)(\d\d)-(\d\d)-(\d\d)$"
-_MOMENT = r"^(\d\d)(\d\d)-(\d\d)-(\d\d)[T ](\d\d):(\d\d)"
+_DAY = r"-(\d\d)-(\d\d)"
+_SHORT_YEARS = [r"(19)(69|[7-9]\d)", r"(20)([0-5]\d|6[0-8])"]
+"""The years that two digits can say."""
 _GROUPS = {"%Y": r"\1\2", "%y": r"\2", "%m": r"\3", "%d": r"\4", "%H": r"\5", "%M": r"\6", "%S": r"\7", "%f": r"\8"}
 """Where a directive stands in an ISO date or moment."""
 
@@ -91,20 +92,22 @@ def native(values: pa.Array, dialect: Dialect) -> pa.Array:
         texts = pc.replace_substring_regex(texts, _POINT, r"\1,\2")
     if is_text(kind) or pa.types.is_temporal(kind):
         for date_format in dialect.date_formats:
-            texts = pc.replace_substring_regex(texts, *_substitution(date_format))
+            for pattern, written in _substitutions(date_format):
+                texts = pc.replace_substring_regex(texts, pattern, written)
     return texts
 
 
-def _substitution(date_format: str) -> tuple[str, str]:
-    """Return a pattern of the ISO dates that a format can say in full, and what to write for them."""
+def _substitutions(date_format: str) -> list[tuple[str, str]]:
+    """Return patterns of the ISO dates that a format can say in full, and what to write for them."""
     parts = parts_of(date_format)
     pattern = _DAY
     if "%H" in parts:
         # What the format has no place for must be nothing, or the moment would become another.
+        minutes = r":(\d\d)" if "%M" in parts else ":00"
         seconds = r":(\d\d)" if "%S" in parts else r"(?::00)?"
-        pattern = _MOMENT + seconds + (r"\.(\d{6})" if "%f" in parts else r"(?:\.0*)?") + "$"
-        pattern = pattern if "%M" in parts else pattern.replace(r":(\d\d)", ":00", 1)
+        pattern += rf"[T ](\d\d){minutes}{seconds}" + (r"\.(\d{6})" if "%f" in parts else r"(?:\.0*)?")
     written = date_format.replace("\\", r"\\")
     for part in DIRECTIVES:
         written = written.replace(part, _GROUPS[part])
-    return pattern, written
+    years = _SHORT_YEARS if "%y" in parts else [r"(\d\d)(\d\d)"]
+    return [(f"^{year}{pattern}$", written) for year in years]
