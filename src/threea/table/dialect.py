@@ -16,6 +16,11 @@ MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
 """What counts as missing where values are text, unless the owner says otherwise."""
 TEXT, EXCEL = (".csv", ".tsv"), (".xlsx", ".xlsm")
 """How the names of files end that have a dialect: text, and sheets of cells."""
+MULTILINE = (
+    "values may hold line breaks (multiline): rows are what the parser makes of the file's bytes, and it is taken for"
+    " granted that no row's bytes change how another is read"
+)
+"""What is taken for granted of such a file; every other is read line by line."""
 DIRECTIVES = {
     "%d": r"\d{1,2}",
     "%m": r"\d{1,2}",
@@ -122,6 +127,11 @@ def said(dialect: Dialect | None) -> str:
     if dialect is None:
         return ""
     return ", ".join(field.name for field in fields(dialect) if getattr(dialect, field.name) != field.default)
+
+
+def assumed(dialect: Dialect | None) -> tuple[str, ...]:
+    """Return what the readers' law takes for granted of a file that is written so."""
+    return (MULTILINE,) if dialect is not None and dialect.multiline else ()
 
 
 def parts_of(date_format: str) -> list[str]:
