@@ -41,6 +41,7 @@ def schema(
     """Draft a schema for the owner to confirm. It holds values read from the rows: keep it until confirmed."""
     from threea.describe.propose_schema import check_place, check_table, propose_schema, save
     from threea.table.dialect import dialect_of
+    from threea.table.schema import READING
 
     dialect = dialect_of(separator, encoding, decimal, date_format, sheet, multiline=multiline)
     check_place(out)
@@ -54,6 +55,7 @@ def schema(
     with terminal.progress("Reading the table"):
         proposed, notes = propose_schema(data, target, unit, dialect)
     save(proposed, notes, out)
+    terminal.say(notes.get(READING, ""), skip_empty=True)
     terminal.say(f"{_task(proposed)}{_ids(proposed)}")
     terminal.say(f"{out}: a draft. Replace what was read from the rows by what is public, then set confirmed = true.")
     kinds = {column.name: str(column.kind) for column in proposed.columns}
