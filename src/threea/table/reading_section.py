@@ -82,11 +82,13 @@ def reading_of(data: Any, said: Dialect | None, kept: Dialect | None) -> Dialect
         return said
     sheet = bool(endings & {*EXCEL})
     kept = replace(kept, separator=None, encoding=None, multiline=False) if sheet else replace(kept, sheet=None)
+    if said is None:
+        return kept
     for key, value in reading_items(said):
-        if not _agree(key, value, getattr(kept, key)):
+        if not _agree(key, said, kept):
             pair = f"{key} ({_shown(value)}) disagrees with the schema's [reading] ({_shown(getattr(kept, key))})"
             raise SettingError(f"{pair}; leave it out or mend the schema")
-    return replace(kept, sheet=kept.sheet or said.sheet) if said is not None else kept
+    return replace(kept, sheet=kept.sheet or said.sheet)
 
 
 def _endings(data: Any) -> set[str]:
@@ -95,15 +97,17 @@ def _endings(data: Any) -> set[str]:
     return set(suffixes)
 
 
-def _agree(key: str, said: Any, kept: Any) -> bool:
-    if key == "sheet" and kept is None:
+def _agree(key: str, said: Dialect, kept: Dialect) -> bool:
+    if key == "sheet" and kept.sheet is None:
         # A release's schema does not name its owner's sheet.
         return True
     if key == "date_format":
-        return {said} <= {kept} if isinstance(kept, str) else said in (kept or ()) or tuple(said) == kept
+        return {*said.date_formats} <= {*kept.date_formats}
     if key == "encoding":
-        return codecs.lookup(said).name == codecs.lookup(kept or "utf-8").name
-    return bool(said == (kept or "." if key == "decimal" else kept))
+        return codecs.lookup(said.encoding or "").name == codecs.lookup(kept.encoding or "utf-8").name
+    if key == "decimal":
+        return said.decimal == (kept.decimal or ".")
+    return bool(getattr(said, key) == getattr(kept, key))
 
 
 def _shown(value: Any) -> str:
