@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from threea.backends.reading import checked, reading
 from threea.backends.unchanged import Unchanged
 from threea.errors import InputError
 from threea.table.layout import declared, undeclared
+
+_SOMETHING = re.compile(rb"[^\r\n]")
 
 
 class ParquetBackend(RowBackend):
@@ -95,7 +98,7 @@ class CsvBackend(RowBackend):
         while (block := reading(self._path, "CSV", lambda: next(blocks, None))) is not None:
             # The header line stands at the beginning of the first block alone.
             body, size = block[size:], 0
-            if body.strip(b"\r\n"):
+            if _SOMETHING.search(body):
                 yield reading(self._path, "CSV", lambda body=body: self._batch(body, list(columns)))
         self._unchanged.check()
         # Every pass is over the same file.
