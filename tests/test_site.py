@@ -17,7 +17,7 @@ EXAMPLES = [block for block in check.blocks(SCHEMA_PAGE) if block.info == "toml"
 
 
 def known_keys():
-    """Return the keys that the parser knows, of a table, of a column and of reading: it lists them when it is given another."""
+    """Return the keys that the parser knows, of a table, a column and reading: given another, it lists them."""
     column = '[column.a]\nkind = "id"\n'
     for text in (f"nonsense = 1\n{column}", f"{column}nonsense = 1\n", f"[reading]\nnonsense = 1\n{column}"):
         with pytest.raises(SchemaError) as refusal:

@@ -26,6 +26,7 @@ from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.from_types import of_kind, widest
 from threea.table.patterns import looks, settled
+from threea.table.reading_section import stated
 from threea.table.schema import LOOKS, READING, Column, Kind, Schema
 
 HEADER = """\
@@ -76,7 +77,7 @@ def propose_schema(
     proposed = [column.propose() for column in seen]
     marked = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
     notes = {column.name: note for column, note in proposed} | ({READING: note} if note else {})
-    return Schema(marked, target=target, confirmed=False, reading=reading), notes
+    return Schema(marked, target=target, confirmed=False, reading=stated(reading)), notes
 
 
 def check_table(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> list[str]:
