@@ -79,7 +79,7 @@ class CsvBackend(RowBackend):
     def __init__(self, path: Path, dialect: Dialect | None = None, ids: Collection[str] = ()) -> None:
         self._path, self._unchanged, self._checked = path, Unchanged.of([path]), False
         self._header: Header = reading(path, "CSV", lambda: header(path, dialect))
-        self.dialect, self._ids = self._header.dialect, frozenset(ids)
+        self.dialect, self._ids = self._header.dialect, ids
         # CSV declares no types, and none are read off the rows: what the text means is the schema's to say.
         self.layout = pa.schema([undeclared(name) for name in self._header.names])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,7 @@ from threea.describe.seen_dialect import seen_dialect
 from threea.errors import InputError, SettingError
 from threea.table import dates
 from threea.table.column_names import not_a_column
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, EveryColumn
 from threea.table.from_types import of_kind, widest
 from threea.table.patterns import looks, settled
 from threea.table.reading_section import stated
@@ -94,17 +94,18 @@ def _read_as_seen(
     data: Any, target: str | None, unit: str | None, dialect: Dialect | None
 ) -> tuple[RowBackend, Dialect | None, str]:
     """Open a table as its values show that they are written; return that, too, and a note on it."""
-    backend = _opened(data, target, unit, dialect)
+    backend = _opened(data, target, unit, dialect, EveryColumn())
     found: Dialect | None = getattr(backend, "dialect", None)
     if found is None:
         return backend, None, ""
-    as_it_came = open_backend(data, dialect, ids=backend.layout.names)[0]
-    seen, note = seen_dialect(as_it_came, replace(found, sheet=dialect.sheet if dialect else None))
+    seen, note = seen_dialect(backend, replace(found, sheet=dialect.sheet if dialect else None))
     return open_backend(data, seen, ids=() if unit is None else (unit,))[0], seen, note
 
 
-def _opened(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> RowBackend:
-    backend, _ = open_backend(data, dialect=dialect)
+def _opened(
+    data: Any, target: str | None, unit: str | None, dialect: Dialect | None, ids: Collection[str] = ()
+) -> RowBackend:
+    backend, _ = open_backend(data, dialect, ids)
     for name, role in ((target, "target"), (unit, "unit")):
         if name is not None and name not in backend.layout.names:
             raise SettingError(not_a_column(role, name, backend.layout.names))
