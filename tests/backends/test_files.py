@@ -101,6 +101,11 @@ def test_csv_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> Non
     assert list(types_of(csv(tmp_path, b"\xef\xbb\xbfx,y\n1,a\n"))) == ["x", "y"]
 
 
+@pytest.mark.parametrize("start", [b"\n\r\n", b"\xef\xbb\xbf\n", b"\xef\xbb\xbf\xef\xbb\xbf", b"\n\xef\xbb\xbf"])
+def test_csv_begins_with_its_header_line(tmp_path: Path, start: bytes) -> None:
+    assert open_backend(csv(tmp_path, start + b"x,y\n1,a\n"))[0].table().to_pydict() == {"x": ["1"], "y": ["a"]}
+
+
 def test_csv_names_and_values_beyond_ascii(tmp_path: Path) -> None:
     table = open_backend(csv(tmp_path, "größe,名\n1,č\n"))[0].table()
     assert table.to_pydict() == {"größe": ["1"], "名": ["č"]}

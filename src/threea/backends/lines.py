@@ -23,6 +23,9 @@ from threea.errors import InputError
 BLOCK = 1 << 23
 """About how many bytes are read, and parsed, at once. A line twice as long is refused."""
 
+_BEGINNING = re.compile(rb"\A(?:\xef\xbb\xbf|[\r\n])+")
+"""Marks and empty lines before the header line."""
+
 
 @dataclass(frozen=True)
 class Lines:
@@ -55,7 +58,7 @@ class Lines:
         for chunk in self._decoded():
             rest += chunk
             if not begun:
-                rest = rest.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+                rest = _BEGINNING.sub(b"", rest)
                 begun = bool(rest)
             end = self._end(rest)
             if not end and len(rest) > BLOCK:
