@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,13 @@ DISTRIBUTED = {"dask": "dask", "pyspark": "spark"}
 """Engines elsewhere, by the package that a frame of theirs comes from."""
 
 
-def open_backend(data: Any, dialect: Dialect | None = None) -> tuple[RowBackend, Frame]:
+def open_backend(data: Any, dialect: Dialect | None = None, ids: Collection[str] = ()) -> tuple[RowBackend, Frame]:
     """Open a table in this process.
 
     Args:
         data: A path to CSV, Parquet (a file or a folder) or Excel, or a pandas, polars or Arrow table.
         dialect: How a CSV file is written, or which sheet to read; what it does not say is found in the header line.
+        ids: Columns of text files and sheets whose values name something, handed over as the text that came.
 
     Returns:
         The rows, and what a release needs to know to be handed back as such a table.
@@ -42,7 +44,7 @@ def open_backend(data: Any, dialect: Dialect | None = None) -> tuple[RowBackend,
         InputError: It is none of these, cannot be read, or repeats a column's name.
         SettingError: A dialect was given for something else than a CSV file.
     """
-    backend, frame = _opened(data, dialect)
+    backend, frame = _opened(data, dialect, ids)
     _check_columns(backend, dialect)
     return backend, frame
 
@@ -53,6 +55,7 @@ def open_engine(
     engine: str | None = None,
     cluster: Any = None,
     workers: int | None = None,
+    ids: Collection[str] = (),
 ) -> tuple[Engine, Frame]:
     """Open a table on an engine.
 
@@ -62,13 +65,14 @@ def open_engine(
         engine: Who reads the rows, one of `ENGINES`; by default this process, or the cluster that a frame is on.
         cluster: Where that engine runs, if it is elsewhere: an address, or a client or session of it.
         workers: How many workers to start here, if none run elsewhere.
+        ids: As of `open_backend`.
 
     Raises:
         InputError: As of `open_backend`, or the cluster does not answer or cannot run threea.
         MissingExtra: The engine is not installed.
         SettingError: As of `open_backend`, or the engine cannot read such a table.
     """
-    backend, frame = _on_engine(data, dialect, engine, cluster, workers)
+    backend, frame = _on_engine(data, dialect, engine, cluster, workers, ids)
     _check_columns(backend, dialect)
     return backend, frame
 
@@ -88,7 +92,7 @@ def _check_columns(backend: Engine, dialect: Dialect | None) -> None:
 
 
 def _on_engine(
-    data: Any, dialect: Dialect | None, engine: str | None, cluster: Any, workers: int | None
+    data: Any, dialect: Dialect | None, engine: str | None, cluster: Any, workers: int | None, ids: Collection[str]
 ) -> tuple[Engine, Frame]:
     """Open a table on the engine that is asked for, or that it is on already."""
     path = isinstance(data, str | PathLike)
@@ -109,7 +113,7 @@ def _on_engine(
         return _on_dask(data, cluster, workers)
     if chosen == "spark":
         return _on_spark(data, cluster, workers)
-    opened, frame = _opened(data, dialect)
+    opened, frame = _opened(data, dialect, ids)
     if path and chosen == "memory":
         return _read_whole(opened), frame
     return opened, frame
@@ -161,9 +165,9 @@ def _on_spark(data: Any, cluster: Any, workers: int | None) -> tuple[Engine, Fra
     return ClusterBackend(hands, layout), Frame()
 
 
-def _opened(data: Any, dialect: Dialect | None) -> tuple[RowBackend, Frame]:
+def _opened(data: Any, dialect: Dialect | None, ids: Collection[str]) -> tuple[RowBackend, Frame]:
     if isinstance(data, str | PathLike):
-        return _open_path(_readable(data), dialect), Frame()
+        return _open_path(_readable(data), dialect, ids), Frame()
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -205,18 +209,18 @@ def _readable(data: str | PathLike[str]) -> Path:
     return path
 
 
-def _open_path(path: Path, dialect: Dialect | None) -> RowBackend:
+def _open_path(path: Path, dialect: Dialect | None, ids: Collection[str] = ()) -> RowBackend:
     if path.is_dir():
         return ParquetBackend(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return ParquetBackend(path)
     if suffixes[-1:] and suffixes[-1] in EXCEL:
-        return open_excel(path, dialect)
+        return open_excel(path, dialect, ids)
     if set(TEXT) & set(suffixes[-2:]):
         if dialect is not None and dialect.sheet is not None:
             raise SettingError(f"sheet ({dialect.sheet}) is of an Excel file, and the data is a CSV file; leave it out")
-        return CsvBackend(path, dialect)
+        return CsvBackend(path, dialect, ids)
     raise InputError(f"{path} must end in .csv, .csv.gz, .tsv, .parquet, .pq or .xlsx, or be a folder of Parquet files")
 
 

@@ -17,6 +17,7 @@ from threea.cli.options import (
     Decimal,
     Encoding,
     Json,
+    Multiline,
     Separator,
     Sheet,
     recipe_names,
@@ -87,6 +88,7 @@ def release(
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
+    multiline: Multiline = False,
     sheet: Sheet = None,
     adjacency: Annotated[
         str, typer.Option(help="add-remove or replace.", autocompletion=words("add-remove", "replace"))
@@ -175,7 +177,7 @@ def release(
         schema=None if schema is None else described(schema, confirm_schema),
         target=target,
         target_kind=target_kind,
-        dialect=dialect_of(separator, encoding, decimal, date_format, sheet),
+        dialect=dialect_of(separator, encoding, decimal, date_format, sheet, multiline=multiline),
         adjacency=adjacency,
         recipe=recipe_of(recipe, set or []),
         rows=number_of_rows(rows),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -19,13 +19,15 @@ import numpy as np
 
 from threea.backends import RowBackend, open_backend
 from threea.describe.seen_column import SeenColumn
+from threea.describe.seen_dialect import seen_dialect
 from threea.errors import InputError, SettingError
 from threea.table import dates
 from threea.table.column_names import not_a_column
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, EveryColumn
 from threea.table.from_types import of_kind, widest
 from threea.table.patterns import looks, settled
-from threea.table.schema import LOOKS, Column, Kind, Schema
+from threea.table.reading_section import stated
+from threea.table.schema import LOOKS, READING, Column, Kind, Schema
 
 HEADER = """\
 # A DRAFT. It holds values read from the private rows: keep it private until it is confirmed.
@@ -50,7 +52,8 @@ def propose_schema(
         dialect: How a CSV file is written, or an Excel file's sheet; what it does not say is found in the header line.
 
     Returns:
-        The schema, and for each column what was read from the rows and what would make it public.
+        The schema, and for each column what was read from the rows and what would make it public; with `READING` how a
+        text file was seen to be written.
 
     Raises:
         InputError: The data cannot be read, or has no rows.
@@ -62,7 +65,7 @@ def propose_schema(
         >>> schema.confirmed, schema["patient_id"].kind.value, notes["died"]
         (False, 'id', 'Nothing but whether values are missing was read from the rows.')
     """
-    backend = _opened(data, target, unit, dialect)
+    backend, reading, note = _read_as_seen(data, target, unit, dialect)
     described = widest(backend.layout, target, unit)
     columns = _with_kinds(backend, described.columns)
     seen = [SeenColumn(_anywhere(column), is_target=column.name == target) for column in columns]
@@ -73,7 +76,8 @@ def propose_schema(
         raise InputError("the table has no rows; there is nothing to describe")
     proposed = [column.propose() for column in seen]
     marked = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
-    return Schema(marked, target=target, confirmed=False), {column.name: note for column, note in proposed}
+    notes = {column.name: note for column, note in proposed} | ({READING: note} if note else {})
+    return Schema(marked, target=target, confirmed=False, reading=stated(reading)), notes
 
 
 def check_table(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> list[str]:
@@ -86,8 +90,22 @@ def check_table(data: Any, target: str | None, unit: str | None, dialect: Dialec
     return list(_opened(data, target, unit, dialect).layout.names)
 
 
-def _opened(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> RowBackend:
-    backend, _ = open_backend(data, dialect=dialect)
+def _read_as_seen(
+    data: Any, target: str | None, unit: str | None, dialect: Dialect | None
+) -> tuple[RowBackend, Dialect | None, str]:
+    """Open a table as its values show that they are written; return that, too, and a note on it."""
+    backend = _opened(data, target, unit, dialect, EveryColumn())
+    found: Dialect | None = getattr(backend, "dialect", None)
+    if found is None:
+        return backend, None, ""
+    seen, note = seen_dialect(backend, replace(found, sheet=dialect.sheet if dialect else None))
+    return open_backend(data, seen, ids=() if unit is None else (unit,))[0], seen, note
+
+
+def _opened(
+    data: Any, target: str | None, unit: str | None, dialect: Dialect | None, ids: Collection[str] = ()
+) -> RowBackend:
+    backend, _ = open_backend(data, dialect, ids)
     for name, role in ((target, "target"), (unit, "unit")):
         if name is not None and name not in backend.layout.names:
             raise SettingError(not_a_column(role, name, backend.layout.names))
