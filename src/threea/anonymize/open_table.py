@@ -195,8 +195,8 @@ def described_as(
         if name is not None and name not in layout.names:
             raise SettingError(not_a_column(role, name, layout.names))
     if unit is not None:
-        # What cannot be told apart cannot name a person: binary, lists and structures are refused as everywhere.
-        codec.kind_of(layout.field(unit))
+        # What cannot be told apart cannot name a person.
+        codec.check_unit(layout, unit)
     if schema is None:
         return with_target_kind(widest(layout, target, unit), target_kind)
     if schema.origin is Origin.TYPES:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from threea.backends.cluster import Beyond, Orders, Workers
 from threea.backends.parts import ParquetPart
-from threea.backends.reading import without_views
+from threea.backends.reading import in_one_form
 from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, run
 from threea.errors import InputError, MissingExtra, SettingError
 
@@ -123,7 +123,7 @@ class StreamPart:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
         for batch in self.stream:
-            yield without_views(batch).select(list(columns))
+            yield in_one_form(batch).select(list(columns))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
