@@ -264,7 +264,8 @@ def _open_pandas(frame: Any) -> tuple[RowBackend, Frame]:
 def _fields(fields: Mapping[str, pa.Field | None], series: Mapping[str, Any]) -> pa.Schema:
     """Return a frame's columns as Arrow has them; refuse all that it has not, before any value is looked at."""
     # A dtype's own text may hold values, such as what a sparse column leaves out.
-    unknown = {name: type(series[name].dtype).__name__ for name, field in fields.items() if field is None}
+    kinds = {name: series[name].dtype for name, field in fields.items() if field is None}
+    unknown = {name: str(kind) if _is_numpy(kind) else type(kind).__name__ for name, kind in kinds.items()}
     known = pa.schema([field for field in fields.values() if field is not None])
     if unknown:
         codec.refuse_unsupported(known, unknown)
