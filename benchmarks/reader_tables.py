@@ -57,7 +57,15 @@ PLAIN = [
     *(Name("secret-18"), np.str_("word"), pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-01-01T00:00:00.1")),
     *(datetime.datetime(2020, 1, 1, 1, tzinfo=BERLIN), pd.Timestamp(1, unit="ns")),
 ]
-REFUSED = [b"secret-19", "secret-\ud800", ("secret-20", 1), ["secret-21"], {"a": "secret-22"}, 1j, np.datetime64("2020")]
+REFUSED = [
+    b"secret-19",
+    "secret-\ud800",
+    ("secret-20", 1),
+    ["secret-21"],
+    {"a": "secret-22"},
+    1j,
+    np.datetime64("2020"),
+]
 REFUSED += [datetime.timedelta(1), datetime.time(3), pd.Interval(0, 1), pd.Period("2020"), decimal.Decimal("sNaN")]
 ANY = PLAIN * 8 + REFUSED
 """Python objects: few that no reader takes, so that most tables are read."""

@@ -126,13 +126,20 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         if self._arrays:
             names = [name for name in rows.schema.names if name != self._target]
             features = np.column_stack([rows[name].to_numpy() for name in names])
-            return features if self._target is None else (features, rows[self._target].to_numpy())
+            return features if self._target is None else (features, self._labels(rows[self._target]).to_numpy())
         if self._target is None:
             return rows
         if isinstance(rows, pa.Table):
             return rows.drop_columns([self._target]), rows[self._target]
         features = rows.drop(columns=[self._target]) if hasattr(rows, "iloc") else rows.drop(self._target)
         return features, rows[self._target]
+
+    def _labels(self, target: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return classes that are whole numbers as such, by the names that the schema has for them."""
+        words = self.release_.schema[self._target].categories
+        whole = words and all(word.isdecimal() and str(int(word)) == word for word in words)
+        open_ended = self.release_.schema[self._target].open_ended
+        return target.cast(pa.int64()) if whole and not open_ended else target
 
     def _joined(self, features: Any, y: Any) -> tuple[Any, str | None]:
         """Return features and target as one table, and the target's name."""

@@ -263,7 +263,9 @@ def test_files_may_number_a_dictionary_in_bits_of_their_own(tmp_path: Path, widt
     backend, _ = open_backend(tmp_path)
     assert isinstance(backend, ParquetBackend)
     assert backend.layout.field("x").type == pa.dictionary(pa.int32(), pa.string())
-    assert backend.table()["x"].to_pylist() == backend.table()["y"].to_pylist() == [*words[:100], *words, *words[100:200]]
+    assert (
+        backend.table()["x"].to_pylist() == backend.table()["y"].to_pylist() == [*words[:100], *words, *words[100:200]]
+    )
     batches = [batch for part in backend.parts(2) for batch in part.batches(["x", "y"])]
     assert {batch.schema.field("x").type for batch in batches} == {backend.layout.field("x").type}
     assert sum(batch.num_rows for batch in batches) == 500

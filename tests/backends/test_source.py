@@ -15,15 +15,11 @@ from pyarrow import csv
 
 import threea
 from threea import hospital
-from threea.anonymize.events import Gaussian
-from threea.anonymize.open_table import open_table
-from threea.anonymize.query import Marginal
 from threea.backends import open_backend
 from threea.backends.frames import Frame
-from threea.budget import Budget
 from threea.describe.propose_schema import propose_schema
 from threea.errors import InputError, SettingError
-from threea.testing import SilentNoise
+from threea.table import codec
 
 ROWS = 300
 OUT = 50
@@ -140,7 +136,7 @@ def test_pandas_columns_keep_their_dtype(name: str) -> None:
         assert out["x"].cat.categories.dtype == "str"
     else:
         assert out.dtypes.to_dict() == frame.dtypes.to_dict()
-    if name != "decimals":
+    if name not in ("decimals", "category of integers"):
         assert type(out["x"].dropna().iloc[0]) is type(frame["x"].dropna().iloc[0])
     assert out["x"].isna().any() == frame["x"].isna().any()
     if propose_schema(frame)[0]["x"].kind.listed:
@@ -346,10 +342,9 @@ def test_one_odd_value_in_a_category_moves_one_cell() -> None:
     schema = threea.Schema.of({"x": public, "y": {"kind": "boolean"}})
     counts = []
     for column in (values, [*values, "n/a"]):
-        frame = pd.DataFrame({"x": pd.Categorical(column), "y": True})
-        table = open_table(frame, schema=schema, budget=Budget(1.0), noise=SilentNoise())
-        counts.append(table.measure(Marginal((schema["x"].cells(1),)), Gaussian(1.0)).value.tolist())
-    assert np.subtract(*counts[::-1]).tolist() == [0, 0, 0, 1, 0]
+        backend, _ = open_backend(pd.DataFrame({"x": pd.Categorical(column), "y": True}))
+        counts.append(np.bincount(codec.encode(backend.table(), schema)["x"], minlength=4).tolist())
+    assert counts == [[100, 100, 100, 0], [100, 100, 100, 1]]
 
 
 def test_categories_that_were_rounded_are_refused() -> None:

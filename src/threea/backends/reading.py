@@ -27,7 +27,9 @@ def in_one_form(rows: Any) -> Any:
     wanted = pa.schema(plain, metadata=rows.schema.metadata)
     if rows.schema.equals(wanted):
         return rows
-    return type(rows).from_arrays([column.cast(f.type) for column, f in zip(rows.columns, wanted, strict=True)], schema=wanted)
+    return type(rows).from_arrays(
+        [column.cast(f.type) for column, f in zip(rows.columns, wanted, strict=True)], schema=wanted
+    )
 
 
 def reading(path: Path, kind: str, read: Any) -> Any:

@@ -78,7 +78,9 @@ def propose_schema(
         raise InputError("the table has no rows; there is nothing to describe")
     proposed = [column.propose() for column in seen]
     marked = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
-    return Schema(marked, target=target, confirmed=False, dropped=tuple(drop)), {column.name: note for column, note in proposed}
+    return Schema(marked, target=target, confirmed=False, dropped=tuple(drop)), {
+        column.name: note for column, note in proposed
+    }
 
 
 def check_table(
