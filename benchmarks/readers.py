@@ -1,8 +1,8 @@
 """The readers' law over all readers: how many tables and bytes were tried, how many broke it, how many were refused.
 
 One more row in what the user holds is one more row at the door, and nothing else; or reading refuses, without a value
-in its words. `python -m benchmarks.readers COUNT` tries fewer; `python -m benchmarks.readers --show READER NUMBER` shows
-one of them.
+in its words. `python -m benchmarks.readers COUNT` tries fewer; `python -m benchmarks.readers --show READER NUMBER`
+shows one of them.
 """
 
 import multiprocessing

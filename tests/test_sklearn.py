@@ -116,7 +116,8 @@ def test_lists_and_objects_declare_nothing_so_one_value_changes_no_other(form):
     for described, kind in ((schema, pa.int64()), (None, pa.string())):
         looks = []
         for odd in (1, 0.5, "secret-17", None):
-            fitted = Synthesizer(**QUICK, schema=described).fit(features, form([0, 1] * 149 + [0, odd]))
+            estimator = Synthesizer(epsilon=100.0, recipe="independent", schema=described)
+            fitted = estimator.fit(features, form([0, 1] * 149 + [0, odd]))
             target = fitted.release_.schema["target"]
             looks.append((fitted.release_.layout, target.kind, target.categories, fitted.release_.restore))
         assert set(map(str, looks)) == {str(looks[0])}

@@ -13,8 +13,8 @@ from threea.backends.objects import as_text, categories_as_text
 from threea.errors import InputError, MissingExtra, SettingError
 from threea.release import Release
 from threea.session import make_recipe, synthesize
-from threea.table.layout import undeclared
-from threea.table.schema import Schema
+from threea.table.layout import is_text, undeclared
+from threea.table.schema import Column, Kind, Schema
 
 try:
     from sklearn.base import BaseEstimator
@@ -126,20 +126,17 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         if self._arrays:
             names = [name for name in rows.schema.names if name != self._target]
             features = np.column_stack([rows[name].to_numpy() for name in names])
-            return features if self._target is None else (features, self._labels(rows[self._target]).to_numpy())
+            return (
+                features
+                if self._target is None
+                else (features, _labels(rows[self._target], self.release_.schema[self._target]))
+            )
         if self._target is None:
             return rows
         if isinstance(rows, pa.Table):
             return rows.drop_columns([self._target]), rows[self._target]
         features = rows.drop(columns=[self._target]) if hasattr(rows, "iloc") else rows.drop(self._target)
         return features, rows[self._target]
-
-    def _labels(self, target: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return classes that are whole numbers as such, by the names that the schema has for them."""
-        words = self.release_.schema[self._target].categories
-        whole = words and all(word.isdecimal() and str(int(word)) == word for word in words)
-        open_ended = self.release_.schema[self._target].open_ended
-        return target.cast(pa.int64()) if whole and not open_ended else target
 
     def _joined(self, features: Any, y: Any) -> tuple[Any, str | None]:
         """Return features and target as one table, and the target's name."""
@@ -185,6 +182,13 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
 
 class FitError(InputError, TypeError, ValueError):
     """What is fitted cannot be read; scikit-learn's own names for that hold, too."""
+
+
+def _labels(target: pa.ChunkedArray, column: Column) -> Any:
+    """Return classes as an array; those that are whole numbers as such, by the names that the schema has for them."""
+    whole = all(word.isdecimal() and str(int(word)) == word for word in column.categories)
+    numbers = column.kind is Kind.CATEGORICAL and whole and not column.open_ended and is_text(target.type)
+    return (target.cast(pa.int64()) if numbers else target).to_numpy()
 
 
 def _declares(values: Any) -> bool:

@@ -11,8 +11,7 @@ import pytest
 import threea
 from threea.anonymize.open_table import open_table
 from threea.backends import open_backend
-from threea.backends.files import ParquetBackend
-from threea.backends.files import CsvBackend
+from threea.backends.files import CsvBackend, ParquetBackend
 from threea.budget import Budget
 from threea.describe.propose_schema import propose_schema
 from threea.errors import InputError

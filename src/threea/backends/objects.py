@@ -44,15 +44,18 @@ def _array(values: Iterable[Any], convert: Callable[[Any], str | None]) -> pa.Ar
 
 
 def _category(value: Any) -> str | None:
-    if not isinstance(value, bool | np.bool_ | numbers.Number):
-        return _text(value)
-    if isinstance(value, float | np.floating) and _EXACT <= abs(value) < math.inf:
+    # Truth values, NumPy's too, and numbers.
+    return _number(value) if isinstance(value, np.bool_ | numbers.Number) else _text(value)
+
+
+def _number(value: Any) -> str | None:
+    if value != value:
+        return None
+    short: float = float(value)
+    if isinstance(value, float | np.floating) and _EXACT <= abs(short) < math.inf:
         raise OverflowError
-    if abs(value) == math.inf:
-        return str(float(value))
-    if value == int(value):
+    if math.isfinite(short) and value == int(value):
         return str(int(value))
-    short = float(value)
     return str(short) if short == value else str(value)
 
 
