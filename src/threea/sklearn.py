@@ -126,11 +126,9 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         if self._arrays:
             names = [name for name in rows.schema.names if name != self._target]
             features = np.column_stack([rows[name].to_numpy() for name in names])
-            return (
-                features
-                if self._target is None
-                else (features, _labels(rows[self._target], self.release_.schema[self._target]))
-            )
+            if self._target is None:
+                return features
+            return features, _labels(rows[self._target], self.release_.schema[self._target])
         if self._target is None:
             return rows
         if isinstance(rows, pa.Table):

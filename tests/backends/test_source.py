@@ -359,7 +359,7 @@ def test_all_columns_that_cannot_be_read_are_named_at_once() -> None:
         open_backend(frame)
     assert str(refusal.value) == (
         "columns b (duration[ns]), a (complex128), d (SparseDtype) have types that are not supported; convert them, or "
-        "leave them out with --drop b --drop a --drop d, with drop = true in the schema, or with drop=[...] in Python"
+        "drop them: --drop b --drop a --drop d, drop = true in the schema, or drop=[...] in Python"
     )
     with pytest.raises(InputError, match="columns a, b hold objects that are no text"):
         open_backend(pd.DataFrame({"a": [[CANARY]], "b": [{CANARY: 1}], "c": [1]}))

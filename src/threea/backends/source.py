@@ -279,7 +279,7 @@ def _arrays(arrays: Mapping[str, Any]) -> list[Any]:
         what = "column {} holds" if len(names) == 1 else "columns {} hold"
         raise InputError(
             f"{what.format(shown(names))} objects that are no text, numbers, truth values or dates, or text that is "
-            f"not UTF-8; convert them, or {codec.dropping(names)}"
+            f"not UTF-8; {codec.convert_or_drop(names)}"
         )
     return list(arrays.values())
 

@@ -51,19 +51,19 @@ def refuse_unsupported(layout: Iterable[pa.Field], others: Mapping[str, str] = M
     names = {field.name: str(field.type) for field in layout if _kind_of(field) is None} | dict(others)
     if not names:
         return
-    drop = dropping(list(names))
+    remedy = convert_or_drop(list(names))
     if len(names) == 1:
         name, kind = next(iter(names.items()))
-        raise InputError(f"column {name} has type {kind}, which is not supported; convert it, or {drop}")
+        raise InputError(f"column {name} has type {kind}, which is not supported; {remedy}")
     told = shown([f"{name} ({kind})" for name, kind in names.items()])
-    raise InputError(f"columns {told} have types that are not supported; convert them, or {drop}")
+    raise InputError(f"columns {told} have types that are not supported; {remedy}")
 
 
-def dropping(names: Sequence[str]) -> str:
-    """Say how a table is read without some columns."""
-    them = "it" if len(names) == 1 else "them"
+def convert_or_drop(names: Sequence[str]) -> str:
+    """Say what to do with columns that cannot be read."""
+    it = "it" if len(names) == 1 else "them"
     options = " ".join(f"--drop {name}" for name in names)
-    return f"leave {them} out with {options}, with drop = true in the schema, or with drop=[...] in Python"
+    return f"convert {it}, or drop {it}: {options}, drop = true in the schema, or drop=[...] in Python"
 
 
 def check_unit(layout: pa.Schema, unit: str) -> None:
