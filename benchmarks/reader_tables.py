@@ -24,7 +24,9 @@ import pyarrow.parquet as pq
 from threea.backends import open_backend
 from threea.backends.base import RowBackend
 from threea.backends.linked import linked
+from threea.backends.units import FilteredBackend
 from threea.errors import InputError
+from threea.table import codec
 from threea.table.layout import is_text, plain
 
 UNIT = "who"
@@ -422,34 +424,43 @@ KEYS = {
 }
 
 
+@dataclass(frozen=True)
+class Linked:
+    """Two tables, whose row comes and goes, and which of the two views is looked at."""
+
+    parents: Any
+    children: Any
+    person: Any
+    view: int
+
+
 def two_tables(rng: Random, folder: Path) -> Held:
-    """Hold a parent table and a child table; the one row is a child's, and so may be its person."""
+    """Hold a parent table and a child table; the one row is in either of them."""
     pool, kind = rng.choice(list(KEYS.values()))
     few = [*(rng.choice(pool) for _ in range(4)), None]
-    parents = pa.table({UNIT: pa.array(rng.sample(few, 3), kind), "age": pa.array([1, 2, 3])})
-    rows = rng.randrange(1, MOST_ROWS + 2)
-    keys, values = ([rng.choice(few) for _ in range(rows)], [rng.choice(ANY) for _ in range(rows)])
-    at, plain_text = rng.randrange(rows), is_text(plain(kind)) and rng.random() < 0.5
+    sizes = rng.randrange(1, 5), rng.randrange(1, MOST_ROWS + 2)
+    keys = [[rng.choice(few) for _ in range(size)] for size in sizes]
+    values = [[rng.choice(ANY) for _ in range(size)] for size in sizes]
+    side, view, as_objects = rng.randrange(2), rng.randrange(2), is_text(plain(kind)) and rng.random() < 0.5
+    at = rng.randrange(sizes[side])
 
-    def children(kept: Callable[[Values], Values]) -> Any:
-        own = pa.array(kept(keys), kind)
-        ids = pd.Series(kept(keys), dtype=object) if plain_text else pd.Series(own, dtype=pd.ArrowDtype(kind))
-        return pd.DataFrame({UNIT: ids, "x": pd.Series(kept(values), dtype=object)})
+    def table(here: int, *, whole: bool) -> Any:
+        rows = [row for row in range(sizes[here]) if whole or here != side or row != at]
+        own = [keys[here][row] for row in rows]
+        ids = pd.Series(own, dtype=object) if as_objects else pd.Series(pa.array(own, kind), dtype=pd.ArrowDtype(kind))
+        return pd.DataFrame({UNIT: ids, "x": pd.Series([values[here][row] for row in rows], dtype=object)})
 
-    without = children(lambda values: values[:at] + values[at + 1 :])
-    return Held((parents, without, keys[at]), (parents, children(lambda values: values), keys[at]), values)
+    made = [Linked(table(0, whole=w), table(1, whole=w), keys[side][at], view) for w in (False, True)]
+    return Held(*made, [*itertools.chain(*values)])
 
 
 def read_two_tables(held: Any) -> tuple[RowBackend, Any]:
-    """Read the children of every person but the one whose row it is, each with its parent beside it."""
-    from threea.backends.units import FilteredBackend
-
-    parents, children, person = held
-    above, below = open_backend(parents)[0], open_backend(children)[0]
-    view = linked(above, below, key=UNIT, most=3, read=2, carried=["age"], secret=b"k" * 32)[1]
-    keys = [None if key is None else str(key) for batch in view.batches([UNIT]) for key in batch.column(0).to_pylist()]
-    others = np.array([key != (None if person is None else str(person)) for key in keys], np.bool_)
-    return FilteredBackend(view, others), None
+    """Read one view of two tables, without the person whose row comes and goes."""
+    above, below = open_backend(held.parents)[0], open_backend(held.children)[0]
+    view = linked(above, below, key=UNIT, most=3, read=2, carried=["x"], secret=b"k" * 32)[held.view]
+    keys = [key for batch in view.batches([UNIT]) for key in codec.as_text(batch.column(0)).to_pylist()]
+    person = None if held.person is None else str(held.person)
+    return FilteredBackend(view, np.array([key != person for key in keys], np.bool_)), None
 
 
 # -----------------------------------------------------------------------------------------------------------------

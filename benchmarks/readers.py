@@ -21,7 +21,7 @@ from threea.backends import unchanged
 from threea.errors import UserError
 from threea.table import codec
 
-TABLES, SEED, BATCH = 100_000, 20261120, 200
+TABLES, SEED, BATCH = 110_000, 20261120, 200
 NOT_HELD, BROKEN = "not made by the user's library", "broken"
 
 

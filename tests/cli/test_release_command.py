@@ -111,7 +111,7 @@ def test_columns_of_types_that_are_not_supported_can_be_dropped(threea, tmp_path
     assert pq.read_schema(tmp_path / "r/synthetic.parquet").names == ["x", "y"]
     assert refused(threea("schema", "t.parquet", "--target", "y"), "have types that are not supported")
     assert threea("schema", "t.parquet", "--target", "y", *options)[0] == 0
-    assert "[column.\"blob\"]\ndrop = true\n" in (tmp_path / "schema.toml").read_text()
+    assert '[column."blob"]\ndrop = true\n' in (tmp_path / "schema.toml").read_text()
     again = ("release", "t.parquet", "--schema", "schema.toml", "--confirm-schema", "--epsilon", 100, *FAST)
     assert threea(*again, "--out", "s")[0] == 0
     # The schema that is released says so, too, so that it describes the same table.
