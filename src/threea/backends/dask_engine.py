@@ -27,6 +27,7 @@ from threea.backends.cluster import Beyond, Orders, Workers, merged
 from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, ranked_from, run
 from threea.errors import InputError, MissingExtra, SettingError
 
+Reading = Callable[[Any, Sequence[str]], pa.Table]
 _BUCKET_PARTS = 4
 """So many parts' worth of units go through one task of the shuffle."""
 _LOOK, _PATIENCE = 2.0, 120.0
@@ -140,17 +141,17 @@ class FramePart:
     Args:
         number: Which partition.
         frame: Its rows.
-        read: Turns them into Arrow rows.
+        read: Turns columns of them into Arrow rows.
     """
 
     number: int
     frame: Any
-    read: Callable[[Any], pa.Table]
+    read: Reading
     stable = False
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
-        yield from self.read(self.frame).select(list(columns)).to_batches(max_chunksize=BATCH_ROWS)
+        yield from self.read(self.frame, columns).to_batches(max_chunksize=BATCH_ROWS)
 
 
 class DaskWorkers(Workers):
@@ -169,7 +170,7 @@ class DaskWorkers(Workers):
         client: Any,
         parts: Sequence[Any],
         columns: Sequence[str],
-        read: Callable[[Any], pa.Table] | None = None,
+        read: Reading | None = None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
         self._client, self._parts, self._columns = client, tuple(parts), tuple(columns)
@@ -286,7 +287,7 @@ def _called(function: Callable[[int], bytes], number: int) -> bytes:
     return function(number)
 
 
-def _run_frame(task: Task, number: int, frame: Any, read: Callable[[Any], pa.Table], kept: Kept | None) -> Outcome:
+def _run_frame(task: Task, number: int, frame: Any, read: Reading, kept: Kept | None) -> Outcome:
     return run(task, FramePart(number, frame, read), kept)
 
 

@@ -129,6 +129,7 @@ def _parquet(data: str | PathLike[str], engine: str) -> ParquetBackend:
 
 def _on_dask(data: Any, cluster: Any, workers: int | None) -> tuple[Engine, Frame]:
     from threea.backends import dask_engine
+    from threea.backends.partitions import Declared
 
     if isinstance(data, str | PathLike):
         opened = _parquet(data, "dask")
@@ -138,13 +139,9 @@ def _on_dask(data: Any, cluster: Any, workers: int | None) -> tuple[Engine, Fram
         return ClusterBackend(hands, opened.layout, opened.unchanged), Frame()
     described, frame = _open_pandas(data._meta)  # noqa: SLF001  # Dask's own name for it, and stable
     client, close = dask_engine.connect(cluster, workers)
-    hands = dask_engine.DaskWorkers(client, data.to_delayed(), described.layout.names, _pandas_rows, close)
-    return ClusterBackend(hands, described.layout), frame
-
-
-def _pandas_rows(frame: Any) -> pa.Table:
-    """Return a partition of a Dask DataFrame as Arrow rows."""
-    return _open_pandas(frame)[0].table()
+    read = Declared.by(data._meta, described.layout, _pandas_array)  # noqa: SLF001
+    hands = dask_engine.DaskWorkers(client, data.to_delayed(), read.layout.names, read, close)
+    return ClusterBackend(hands, read.layout), frame
 
 
 def _on_spark(data: Any, cluster: Any, workers: int | None) -> tuple[Engine, Frame]:
