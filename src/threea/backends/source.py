@@ -135,12 +135,12 @@ def _on_dask(data: Any, cluster: Any, workers: int | None) -> tuple[Engine, Fram
         opened = _parquet(data, "dask")
         client, close = dask_engine.connect(cluster, workers)
         parts = opened.parts(len(client.scheduler_info(n_workers=-1)["workers"]))
-        hands = dask_engine.DaskWorkers(client, parts, opened.layout.names, close=close)
+        hands = dask_engine.DaskWorkers(client, parts, opened.layout, close=close)
         return ClusterBackend(hands, opened.layout, opened.unchanged), Frame()
     described, frame = _open_pandas(data._meta)  # noqa: SLF001  # Dask's own name for it, and stable
     client, close = dask_engine.connect(cluster, workers)
     read = Declared.by(data._meta, described.layout, _pandas_array)  # noqa: SLF001
-    hands = dask_engine.DaskWorkers(client, data.to_delayed(), read.layout.names, read, close)
+    hands = dask_engine.DaskWorkers(client, data.to_delayed(), read.layout, read, close)
     return ClusterBackend(hands, read.layout), frame
 
 
@@ -151,10 +151,10 @@ def _on_spark(data: Any, cluster: Any, workers: int | None) -> tuple[Engine, Fra
         opened = _parquet(data, "spark")
         spark = spark_engine.session(cluster, workers)
         parts = opened.parts(spark.sparkContext.defaultParallelism)
-        hands = spark_engine.SparkWorkers(spark, opened.layout.names, parts)
+        hands = spark_engine.SparkWorkers(spark, opened.layout, parts)
         return ClusterBackend(hands, opened.layout, opened.unchanged), Frame()
     layout = declared(spark_engine.layout_of(data))
-    hands = spark_engine.SparkWorkers(data.sparkSession, layout.names, frame=data)
+    hands = spark_engine.SparkWorkers(data.sparkSession, layout, frame=data)
     return ClusterBackend(hands, layout), Frame()
 
 
