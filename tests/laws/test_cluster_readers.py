@@ -21,6 +21,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from reader_law import KEY, READ, REFUSED, AtTheDoor, check_one_more_row, check_refusal
 
+import threea
 from threea import hospital
 from threea.backends import open_engine
 from threea.backends.partitions import Declared
@@ -235,6 +236,14 @@ def test_a_partition_of_other_columns_is_refused() -> None:
     read = Declared.by(meta, _open_pandas(meta)[0].layout, _pandas_array)
     with pytest.raises(InputError, match=r"^a partition of the Dask DataFrame has other columns than the frame;"):
         read(pd.DataFrame({"row": [1], "value": [2]}), ["value"])
+
+
+def test_a_dask_frame_is_released_by_one_call(client: Any) -> None:
+    """Its size, which the receipt asked for, is not known before its rows are read."""
+    frame = dd.from_pandas(hospital.stays(300).to_pandas(), npartitions=2)
+    options = {"schema": hospital.schema(), "epsilon": 1.0, "recipe": "independent", "rows": 50}
+    release = threea.synthesize(frame, unit="patient_id", max_rows_per_unit=2, cluster=client, **options)
+    assert (release.guarantee, release.rows, type(release.frame)) == ("proven", 50, pd.DataFrame)
 
 
 def test_a_row_more_in_a_pandas_frame_or_a_delayed_one_is_a_row_more(client: Any) -> None:
