@@ -28,6 +28,7 @@ from threea.backends.parts import ParquetPart
 from threea.backends.reading import without_views
 from threea.backends.tasks import Kept, Outcome, Ranked, Task, UnitPairs, run
 from threea.errors import InputError, MissingExtra, SettingError
+from threea.table.column_names import shown
 
 _ANSWER = "part long, answer binary"
 _PAIRS = "unit binary, row binary, part long, place long, rows long, checksum binary"
@@ -295,6 +296,14 @@ def _ranked(places: Sequence[int], hashes: Sequence[bytes], ranks: Sequence[int]
     return Ranked(np.array(places, np.uint32), words, np.array(ranks, np.uint64))
 
 
+def _is_read(field: Any) -> bool:
+    from pyspark.sql import types
+
+    moments = types.DateType | types.TimestampType | types.TimestampNTZType
+    plain = types.NumericType | types.StringType | types.BooleanType | types.NullType
+    return isinstance(field.dataType, plain | moments)
+
+
 def _called(context: Any, function: Callable[[int], bytes], numbers: Sequence[int]) -> list[bytes]:
     found: list[bytes] = context.parallelize(list(numbers), len(numbers)).map(function).collect()
     return found
@@ -318,6 +327,13 @@ def _collected(collect: Callable[[], Any]) -> Any:
 
 
 def layout_of(frame: Any) -> pa.Schema:
-    """Return a Spark DataFrame's columns as Arrow has them; no row is read."""
+    """Return a Spark DataFrame's columns as Arrow has them; no row is read.
+
+    Raises:
+        InputError: Some are of types that no schema can describe.
+    """
+    others = [f"{field.name} ({field.dataType.simpleString()})" for field in frame.schema if not _is_read(field)]
+    if others:
+        raise InputError(f"columns {shown(others)} have types that are not supported; drop or convert them")
     layout: pa.Schema = _collected(lambda: frame.limit(0).toArrow().schema)
     return layout
