@@ -42,6 +42,7 @@ NAMES = (
     "rows",
     "ledger_faults",
     "fuzz",
+    "readers",
     "kills",
     "replay",
     "engine_faults",

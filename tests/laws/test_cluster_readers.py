@@ -165,7 +165,7 @@ def csv_parts(draw: Any) -> tuple[str, list[list[str]], int, str]:
 def read_parts(dtype: str, parts: list[list[str]], low_memory: bool = True) -> AtTheDoor:
     """Read CSV files as partitions of a Dask DataFrame of this dtype, without a cluster."""
     meta = pd.DataFrame({"value": pd.Series(dtype=dtype), "row": pd.Series(dtype="int64")})
-    read = Declared.by(meta, _open_pandas(meta)[0].layout, _pandas_array)
+    read = Declared(meta, _open_pandas(meta)[0].layout, _pandas_array)
     rows: list[tuple[str, ...]] = []
     for cells in parts:
         text = "value,row\n" + "".join(f'"{cell}",{number}\n' for number, cell in enumerate(cells))
@@ -224,7 +224,7 @@ def test_what_fits_a_partition_exactly_is_read(dtype: str, parts: list[list[str]
 def test_objects_of_one_kind_are_text_each_by_itself_and_mixed_ones_are_refused() -> None:
     """A reader that reads a file in pieces mixes numbers with texts, and `01` is 1 in one piece and 01 in another."""
     meta = pd.DataFrame({"value": pd.Series(dtype=object)})
-    read = Declared.by(meta, _open_pandas(meta)[0].layout, _pandas_array)
+    read = Declared(meta, _open_pandas(meta)[0].layout, _pandas_array)
 
     def texts(*values: Any) -> list[str | None]:
         return read(pd.DataFrame({"value": pd.Series(values, dtype=object)}), ["value"])["value"].to_pylist()
@@ -240,7 +240,7 @@ def test_objects_of_one_kind_are_text_each_by_itself_and_mixed_ones_are_refused(
 
 def test_a_partition_of_other_columns_is_refused() -> None:
     meta = pd.DataFrame({"value": pd.Series(dtype="int64"), "row": pd.Series(dtype="int64")})
-    read = Declared.by(meta, _open_pandas(meta)[0].layout, _pandas_array)
+    read = Declared(meta, _open_pandas(meta)[0].layout, _pandas_array)
     with pytest.raises(InputError, match=r"^a partition of the Dask DataFrame has other columns than the frame;"):
         read(pd.DataFrame({"row": [1], "value": [2]}), ["value"])
 

@@ -181,7 +181,7 @@ def open_tables(
 
 def _opened(role: str, data: Any, schema: Schema, key: str, dialect: Dialect | None, engine: str | None) -> _Opened:
     """Open one of the two tables, and check all of it that does not need the other."""
-    backend, frame = open_engine(data, dialect, engine)
+    backend, frame = open_engine(data, dialect, engine, drop=schema.dropped)
     if not isinstance(backend, RowBackend):
         raise SettingError(f"the {role} table is on a cluster; two tables are read here, from files or memory")
     if key not in backend.layout.names:

@@ -38,17 +38,12 @@ class Declared:
     Args:
         meta: The frame without its rows.
         layout: Names, order and types of its columns.
-        read: Reads a column of a pandas frame in this process.
+        read: Reads a column of a pandas frame in this process; None if it cannot be.
     """
 
     meta: Any
     layout: pa.Schema
-    read: Callable[[Any, str], pa.Array]
-
-    @classmethod
-    def by(cls, meta: Any, layout: pa.Schema, read: Callable[[Any, str], pa.Array]) -> Declared:
-        """Return it for a frame whose empty one is laid out so; codes of categories are wide enough for any partition."""
-        return cls(meta, pa.schema([field.with_type(_with_wide_codes(field.type)) for field in layout]), read)
+    read: Callable[[Any, pa.Field], pa.Array | None]
 
     def __call__(self, frame: Any, columns: Sequence[str]) -> pa.Table:
         """Return these columns of a partition.
@@ -66,7 +61,7 @@ class Declared:
 
     def _array(self, series: Any, meta: Any, field: pa.Field) -> pa.Array:
         array = None
-        with suppress(pa.ArrowException, InputError, OverflowError, TypeError, ValueError):
+        with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
             array = _exact(self._read(series, meta, field), field.type)
         if array is None:
             # Arrow's message would quote a value.
@@ -81,42 +76,36 @@ class Declared:
             )
         return array
 
-    def _read(self, series: Any, meta: Any, field: pa.Field) -> pa.Array:
-        """Return a column as Arrow has it; one that is missing in every row is of any type."""
+    def _read(self, series: Any, meta: Any, field: pa.Field) -> pa.Array | None:
+        """Return a column as Arrow has it, if it can; one that is missing in every row is of any type."""
         if series.isna().all():
             return pa.nulls(len(series), field.type)
         if _is_category(series):
             return self._categories(series, meta, field)
         if series.dtype == object:
             return _objects(series, field)
-        array = self.read(series, field.name)
-        if is_declared(field) or is_text(array.type):
-            return array
+        array = pa.Array.from_pandas(series)
         # Objects are any; those that became numbers here may have been other texts.
-        raise TypeError
+        return array if is_declared(field) or is_text(array.type) else None
 
-    def _categories(self, series: Any, meta: Any, field: pa.Field) -> pa.Array:
+    def _categories(self, series: Any, meta: Any, field: pa.Field) -> pa.Array | None:
         categories = series.cat.categories
         if _is_category(meta) and categories.dtype == meta.cat.categories.dtype and categories.dtype != object:
-            return self.read(series, field.name)
+            return self.read(series, field)
         codes = series.cat.codes.to_numpy().astype("int32")
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), _texts(categories))
-
-
-def _with_wide_codes(kind: pa.DataType) -> pa.DataType:
-    return pa.dictionary(pa.int32(), kind.value_type) if pa.types.is_dictionary(kind) else kind
 
 
 def _is_category(series: Any) -> bool:
     return type(series.dtype).__name__ == "CategoricalDtype"
 
 
-def _objects(series: Any, field: pa.Field) -> pa.Array:
+def _objects(series: Any, field: pa.Field) -> pa.Array | None:
     """Return Python objects, each by itself: as text where none is declared, else texts and truth values alone."""
     if is_declared(field):
         return pa.array(series, field.type) if pa.types.is_boolean(field.type) else _texts(series)
     _check_alike(series)
-    return objects.as_text(series, field.name)
+    return objects.as_text(series)
 
 
 def _texts(values: Iterable[Any]) -> pa.Array:
@@ -134,13 +123,15 @@ def _check_alike(values: Iterable[Any]) -> None:
         raise TypeError
 
 
-def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def _exact(values: pa.Array | None, kind: pa.DataType) -> pa.Array:
     """Return values in another type that holds each of them unchanged.
 
     Raises:
         TypeError: The types are of different kinds.
         pa.ArrowException: A value has no room in it.
     """
+    if values is None:
+        raise TypeError
     if pa.types.is_dictionary(values.type) and pa.types.is_dictionary(kind):
         inner = _exact(values.dictionary, kind.value_type)
         return pa.DictionaryArray.from_arrays(values.indices.cast(kind.index_type), inner)

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from threea.backends.cluster import Beyond, Sizes, Workers
 from threea.backends.parts import ParquetPart
-from threea.backends.reading import without_views
+from threea.backends.reading import in_one_form
 from threea.backends.tasks import Kept, Outcome, Ranked, Task, UnitPairs, run
 from threea.errors import InputError, MissingExtra, SettingError
 from threea.table.column_names import shown
@@ -126,7 +126,7 @@ class StreamPart:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
         for batch in self.stream:
-            rows = without_views(batch).select(list(columns))
+            rows = in_one_form(batch).select(list(columns))
             yield rows.cast(pa.schema([self._zoned(field) for field in rows.schema]))
 
     def _zoned(self, field: pa.Field) -> pa.Field:

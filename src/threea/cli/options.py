@@ -22,6 +22,9 @@ DateFormat = Annotated[
     str | None, typer.Option(metavar="FORMAT", help="How a CSV file writes dates, such as %d.%m.%Y; ISO by default.")
 ]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Of an Excel file that has several.")]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", metavar="COL", help="A column that is never read nor released.")
+]
 Config = Annotated[
     Path | None,
     typer.Option(

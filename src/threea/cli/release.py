@@ -15,6 +15,7 @@ from threea.cli.options import (
     Data,
     DateFormat,
     Decimal,
+    Drop,
     Encoding,
     Json,
     Separator,
@@ -88,6 +89,7 @@ def release(
     decimal: Decimal = None,
     date_format: DateFormat = None,
     sheet: Sheet = None,
+    drop: Drop = None,
     adjacency: Annotated[
         str, typer.Option(help="add-remove or replace.", autocompletion=words("add-remove", "replace"))
     ] = "add-remove",
@@ -176,6 +178,7 @@ def release(
         target=target,
         target_kind=target_kind,
         dialect=dialect_of(separator, encoding, decimal, date_format, sheet),
+        drop=drop or (),
         adjacency=adjacency,
         recipe=recipe_of(recipe, set or []),
         rows=number_of_rows(rows),

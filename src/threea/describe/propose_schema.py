@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 from threea.backends import RowBackend, open_backend
 from threea.describe.seen_column import SeenColumn
 from threea.errors import InputError, SettingError
-from threea.table import dates
+from threea.table import codec, dates
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.from_types import of_kind, widest
@@ -37,7 +37,11 @@ HEADER = """\
 
 
 def propose_schema(
-    data: Any, target: str | None = None, unit: str | None = None, dialect: Dialect | None = None
+    data: Any,
+    target: str | None = None,
+    unit: str | None = None,
+    dialect: Dialect | None = None,
+    drop: Sequence[str] = (),
 ) -> tuple[Schema, dict[str, str]]:
     """Propose a schema from the rows, not confirmed, with a note on each column.
 
@@ -48,6 +52,7 @@ def propose_schema(
         target: The column that models will learn to predict.
         unit: The column that names the person to protect, of kind id whatever it holds.
         dialect: How a CSV file is written, or an Excel file's sheet; what it does not say is found in the header line.
+        drop: Columns that are never read and not released: the schema says so of them.
 
     Returns:
         The schema, and for each column what was read from the rows and what would make it public.
@@ -62,7 +67,7 @@ def propose_schema(
         >>> schema.confirmed, schema["patient_id"].kind.value, notes["died"]
         (False, 'id', 'Nothing but whether values are missing was read from the rows.')
     """
-    backend = _opened(data, target, unit, dialect)
+    backend = _opened(data, target, unit, dialect, drop)
     described = widest(backend.layout, target, unit)
     columns = _with_kinds(backend, described.columns)
     seen = [SeenColumn(_anywhere(column), is_target=column.name == target) for column in columns]
@@ -73,24 +78,33 @@ def propose_schema(
         raise InputError("the table has no rows; there is nothing to describe")
     proposed = [column.propose() for column in seen]
     marked = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
-    return Schema(marked, target=target, confirmed=False), {column.name: note for column, note in proposed}
+    return Schema(marked, target=target, confirmed=False, dropped=tuple(drop)), {
+        column.name: note for column, note in proposed
+    }
 
 
-def check_table(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> list[str]:
+def check_table(
+    data: Any, target: str | None, unit: str | None, dialect: Dialect | None, drop: Sequence[str] = ()
+) -> list[str]:
     """Return the names of the columns that `propose_schema` would describe, without a look at any row.
 
     Raises:
         InputError: The data cannot be read.
         SettingError: The target or the unit is not a column.
     """
-    return list(_opened(data, target, unit, dialect).layout.names)
+    return list(_opened(data, target, unit, dialect, drop).layout.names)
 
 
-def _opened(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> RowBackend:
-    backend, _ = open_backend(data, dialect=dialect)
+def _opened(
+    data: Any, target: str | None, unit: str | None, dialect: Dialect | None, drop: Sequence[str]
+) -> RowBackend:
+    backend, _ = open_backend(data, dialect=dialect, drop=drop)
     for name, role in ((target, "target"), (unit, "unit")):
         if name is not None and name not in backend.layout.names:
             raise SettingError(not_a_column(role, name, backend.layout.names))
+    codec.refuse_unsupported(backend.layout)
+    if unit is not None:
+        codec.check_unit(backend.layout, unit)
     return backend
 
 

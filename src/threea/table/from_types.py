@@ -18,6 +18,7 @@ def widest(layout: pa.Schema, target: str | None, unit: str | None) -> Schema:
     Raises:
         InputError: A column is of a type that no schema describes.
     """
+    codec.refuse_unsupported(layout)
     columns = tuple(_widest(field, is_id=field.name == unit) for field in layout)
     return Schema(columns, target=target, origin=Origin.TYPES)
 
