@@ -301,6 +301,15 @@ def test_a_batch_of_other_types_than_the_table_is_refused() -> None:
     assert not Task(Total(LABELS), ("died",), LAYOUT)(part).problem, "what is not read is not looked at"
 
 
+def test_words_that_arrow_holds_as_views_are_read_as_text(tmp_path: Path) -> None:
+    words = pa.table({"a": pa.array(["x", "y", None], pa.string_view()), "b": [1, 2, 3]})
+    pq.write_table(words, tmp_path / "words.parquet")
+    layout = open_engine(tmp_path / "words.parquet")[0].layout
+    (part,) = parts_of([str(tmp_path / "words.parquet")], 1)
+    outcome = Task(Total(_Labels("a")), ("a",), layout)(part)
+    assert (outcome.problem, outcome.result.tolist()) == ("", [3, 2])
+
+
 class Changing(Here):
     """Workers of a DataFrame whose rows lie in other parts from its third pass on, or from its second."""
 

@@ -16,9 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import threea
-from threea.backends.base import RowSum, refuse_too_many, values_of
+from threea.backends.base import RowSum, no_rows, refuse_too_many, values_of
 from threea.backends.coins import Coins, numbers_among_equals
 from threea.backends.hashing import mixed, row_hashes
+from threea.backends.reading import in_one_form
 from threea.backends.unit_tags import unit_tags
 from threea.errors import InputError
 
@@ -263,8 +264,9 @@ class Task:
         return Outcome(number, problem=problem)
 
     def _batches(self, part: Part, count: _Counted) -> Iterator[pa.RecordBatch]:
+        expected = in_one_form(no_rows(self.layout)).schema
         for batch in part.batches(self._wanted(by_hash=count.by_hash)):
-            _check_types(batch, self.layout)
+            _check_types(batch, expected)
             chosen = count.filtered(batch, self.coins)
             refuse_too_many(count.rows)
             yield chosen.select(list(self.columns))
