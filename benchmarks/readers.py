@@ -10,16 +10,18 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.reader_tables import READERS, Held, NotHeld, Reader
+from benchmarks.reader_entries import READERS, Reader
+from benchmarks.reader_tables import Held, NotHeld
 from benchmarks.record import record
 from tests.laws.reader_law import READ, REFUSED, AtTheDoor, at_the_door, check_one_more_row, check_refusal
 from threea.backends import unchanged
 from threea.errors import UserError
-from threea.table import codec
+from threea.table.supported import check_unit
 
 TABLES, SEED, BATCH = 110_000, 20261120, 200
 NOT_HELD, BROKEN = "not made by the user's library", "broken"
@@ -29,7 +31,7 @@ def at_door(reader: Reader, table: Any) -> AtTheDoor:
     """Read a table; the kind of table that a release would be handed back as is part of the layout."""
     backend, restore = reader.read(table)
     if reader.unit is not None:
-        codec.check_unit(backend.layout, reader.unit)
+        check_unit(backend.layout, reader.unit)
     seen = at_the_door(backend, reader.unit)
     return AtTheDoor(seen.layout.with_metadata({"restore": repr(restore)}), seen.rows)
 
@@ -102,8 +104,8 @@ def measured(tables: int, processes: int = 2) -> dict[str, Any]:
     tasks = [(name, start, min(start + BATCH, n)) for name, n in counts(tables).items() for start in range(0, n, BATCH)]
     ends: dict[str, Counter[str]] = {name: Counter() for name in READERS}
     sizes: Counter[str] = Counter()
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for name, outcomes, size in pool.imap_unordered(batch, tasks):
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        for name, outcomes, size in pool.map(batch, tasks):
             ends[name] += outcomes
             sizes[name] += size
     readers = {

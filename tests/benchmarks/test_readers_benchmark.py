@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import readers
-from benchmarks.reader_tables import READERS, NotHeld, Reader
+from benchmarks.reader_entries import READERS, Reader
+from benchmarks.reader_tables import NotHeld
 from threea.backends.memory import MemoryBackend
 from threea.errors import InputError
 

@@ -1,6 +1,6 @@
 """The readers' law for everything in memory and for Parquet: one more row in is one more row at the door, or a refusal.
 
-The tables are drawn by `benchmarks.reader_tables`, here with hypothesis.
+The tables are those of `benchmarks.reader_entries`, here drawn with hypothesis.
 """
 
 from pathlib import Path
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.reader_tables import READERS, NotHeld
+from benchmarks.reader_entries import READERS
+from benchmarks.reader_tables import NotHeld
 from benchmarks.readers import judged
 from threea.backends import unchanged
 

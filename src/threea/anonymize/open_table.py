@@ -30,6 +30,7 @@ from threea.table.dialect import Dialect
 from threea.table.from_types import widest
 from threea.table.layout import released
 from threea.table.schema import Kind, Origin, Schema
+from threea.table.supported import check_unit
 from threea.table.target_kind import with_target_kind
 from threea.table.writing import rehearse
 from threea.table.written import check_written_rules
@@ -205,7 +206,7 @@ def described_as(
             raise SettingError(not_a_column(role, name, layout.names))
     if unit is not None:
         # What cannot be told apart cannot name a person.
-        codec.check_unit(layout, unit)
+        check_unit(layout, unit)
     if schema is None:
         return with_target_kind(widest(layout, target, unit), target_kind)
     if schema.origin is Origin.TYPES:

@@ -19,10 +19,10 @@ from threea.backends.files import CsvBackend, ParquetBackend
 from threea.backends.frames import Frame
 from threea.backends.memory import MemoryBackend
 from threea.errors import InputError, SettingError
-from threea.table import codec
 from threea.table.column_names import not_a_column, repeated_names, shown
 from threea.table.dialect import EXCEL, TEXT, said
 from threea.table.layout import declared, undeclared
+from threea.table.supported import convert_or_drop, refuse_unsupported
 
 ENGINES = ("memory", "files", "dask", "spark")
 DISTRIBUTED = {"dask": "dask", "pyspark": "spark"}
@@ -265,7 +265,7 @@ def _fields(fields: Mapping[str, pa.Field | None], series: Mapping[str, Any]) ->
     unknown = {name: str(kind) if _is_numpy(kind) else type(kind).__name__ for name, kind in kinds.items()}
     known = pa.schema([field for field in fields.values() if field is not None])
     if unknown:
-        codec.refuse_unsupported(known, unknown)
+        refuse_unsupported(known, unknown)
     return known
 
 
@@ -276,7 +276,7 @@ def _arrays(arrays: Mapping[str, Any]) -> list[Any]:
         what = "column {} holds" if len(names) == 1 else "columns {} hold"
         raise InputError(
             f"{what.format(shown(names))} objects that are no text, numbers, truth values or dates, or text that is "
-            f"not UTF-8; {codec.convert_or_drop(names)}"
+            f"not UTF-8; {convert_or_drop(names)}"
         )
     return list(arrays.values())
 

@@ -20,12 +20,13 @@ import numpy as np
 from threea.backends import RowBackend, open_backend
 from threea.describe.seen_column import SeenColumn
 from threea.errors import InputError, SettingError
-from threea.table import codec, dates
+from threea.table import dates
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.from_types import of_kind, widest
 from threea.table.patterns import looks, settled
 from threea.table.schema import LOOKS, Column, Kind, Schema
+from threea.table.supported import check_unit, refuse_unsupported
 
 HEADER = """\
 # A DRAFT. It holds values read from the private rows: keep it private until it is confirmed.
@@ -102,9 +103,9 @@ def _opened(
     for name, role in ((target, "target"), (unit, "unit")):
         if name is not None and name not in backend.layout.names:
             raise SettingError(not_a_column(role, name, backend.layout.names))
-    codec.refuse_unsupported(backend.layout)
+    refuse_unsupported(backend.layout)
     if unit is not None:
-        codec.check_unit(backend.layout, unit)
+        check_unit(backend.layout, unit)
     return backend
 
 

@@ -5,9 +5,8 @@ Encoding is total: no value, however odd, raises. What does not fit the schema i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,102 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from threea.errors import InputError, SchemaError
+from threea.errors import SchemaError
 from threea.table import dates
 from threea.table.column_names import shown
-from threea.table.layout import is_declared, is_text, plain
+from threea.table.layout import is_text, plain
 from threea.table.patterns import looks
 from threea.table.schema import OTHER, Chunk, Column, Kind, Schema
+from threea.table.supported import kind_of, refuse_unsupported
 
 _NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))\s*$"
 _DAYS = 100_000
 """So many days from 1970 on, dates of every type reach."""
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
-
-
-def kind_of(field: pa.Field) -> Kind:
-    """Return the kind that a column's type stands for.
-
-    Raises:
-        InputError: Columns of this type cannot be described by a schema.
-    """
-    refuse_unsupported([field])
-    kind = plain(field.type)
-    if pa.types.is_timestamp(kind) and not _known_zone(kind):
-        raise InputError(f"column {field.name} has time zone {kind.tz}, which is unknown; convert it to UTC")
-    return _kind_of(field) or Kind.UNDECLARED
-
-
-def refuse_unsupported(layout: Iterable[pa.Field], others: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Refuse types that no schema describes, all of them at once.
-
-    Args:
-        layout: Columns of any type.
-        others: The types of columns that Arrow does not know, by name.
-    """
-    names = {field.name: str(field.type) for field in layout if _kind_of(field) is None} | dict(others)
-    if not names:
-        return
-    remedy = convert_or_drop(list(names))
-    if len(names) == 1:
-        name, kind = next(iter(names.items()))
-        raise InputError(f"column {name} has type {kind}, which is not supported; {remedy}")
-    told = shown([f"{name} ({kind})" for name, kind in names.items()])
-    raise InputError(f"columns {told} have types that are not supported; {remedy}")
-
-
-def convert_or_drop(names: Sequence[str]) -> str:
-    """Say what to do with columns that cannot be read."""
-    it = "it" if len(names) == 1 else "them"
-    options = " ".join(f"--drop {name}" for name in names)
-    return f"convert {it}, or drop {it}: {options}, drop = true in the schema, or drop=[...] in Python"
-
-
-def check_unit(layout: pa.Schema, unit: str) -> None:
-    """Refuse a unit column whose type takes two ids for one.
-
-    Raises:
-        InputError: It holds floats, or is of a type that no schema describes.
-    """
-    field = layout.field(unit)
-    kind_of(field)
-    if pa.types.is_floating(plain(field.type)):
-        raise InputError(
-            f"unit ({unit}) has type {plain(field.type)}, in which ids of 16 and more digits become one, "
-            "as whole numbers do where an id is missing; read the column as text or as whole numbers"
-        )
-
-
-def _kind_of(field: pa.Field) -> Kind | None:
-    """Return the kind that a type stands for, None if no schema describes it."""
-    if not is_declared(field):
-        return Kind.UNDECLARED
-    kind = plain(field.type)
-    # Arrow cannot turn a dictionary of views into plain text.
-    usable = not (pa.types.is_dictionary(field.type) and pa.types.is_string_view(kind))
-    for test, found in (
-        (pa.types.is_boolean, Kind.BOOLEAN),
-        (pa.types.is_integer, Kind.INTEGER),
-        (pa.types.is_floating, Kind.REAL),
-        (pa.types.is_decimal, Kind.REAL),
-        (pa.types.is_date, Kind.DATE),
-        (pa.types.is_timestamp, Kind.DATETIME),
-        (pa.types.is_string, Kind.CATEGORICAL),
-        (pa.types.is_large_string, Kind.CATEGORICAL),
-        (pa.types.is_string_view, Kind.CATEGORICAL),
-        (pa.types.is_null, Kind.CATEGORICAL),
-    ):
-        if usable and test(kind):
-            return Kind.CATEGORICAL if pa.types.is_dictionary(field.type) else found
-    return None
-
-
-def _known_zone(kind: pa.DataType) -> bool:
-    try:
-        pa.scalar(0, kind).cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def fit(schema: Schema, layout: pa.Schema) -> Schema:
