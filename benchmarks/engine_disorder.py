@@ -35,7 +35,6 @@ from threea.anonymize.events import Gaussian
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan, Step
-from threea.backends import open_engine
 from threea.backends.dask_engine import connect
 from threea.backends.spark_engine import prepare_java, session
 from threea.budget import Budget
@@ -171,7 +170,6 @@ def restarted(engine: str, cluster: str, seed: int, kills: int = KILLS) -> dict[
             # An answer without its charge, or a charge of an earlier driver that is gone.
             lost += max(len(_lines(answers)) - now, 0) + max(charged - now, 0)
             charged = now
-        here, _ = open_engine(stays)
         expected = open_table(stays, schema=hospital.schema(), budget=Budget(1.0), noise=SilentNoise())
         plan = Plan.calibrate(Budget(1.0), [Step(name="sum", weight=1.0, kind=Gaussian, count=1)])
         value = float(expected.measure(_feature(plain), plan["sum"]).value)
@@ -192,7 +190,7 @@ def _lines(path: Path) -> list[str]:
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
-def _wait(done: Callable[[], bool], driver: Any, most: float = 180.0) -> None:
+def _wait(done: Callable[[], bool], driver: Any, most: float = 900.0) -> None:
     end = time.monotonic() + most
     while not done():
         if driver.poll() is not None or time.monotonic() > end:

@@ -58,7 +58,6 @@ class Declared:
         arrays = [self._array(frame[labels[field.name]], self.meta[labels[field.name]], field) for field in fields]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
-
     def _array(self, series: Any, meta: Any, field: pa.Field) -> pa.Array:
         array = None
         with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):

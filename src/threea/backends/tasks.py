@@ -197,7 +197,7 @@ class UnitPairs:
 
 
 def _check_hashes(pairs: NDArray[Any]) -> None:
-    """Refuse rows of two units with one hash: where rows are known by their hashes, one would be taken for the other."""
+    """Refuse rows of two units with one hash: where rows are known by hashes, one would be taken for the other."""
     ordered = pairs[np.argsort(pairs["row"])]
     same = ordered["row"][1:] == ordered["row"][:-1]
     if (ordered["unit"][1:] != ordered["unit"][:-1])[same].any():
@@ -271,7 +271,6 @@ class Task:
             refuse_too_many(count.rows)
             yield chosen.select(list(self.columns))
 
-
     def _wanted(self, *, by_hash: bool) -> tuple[str, ...]:
         """Return what must be read: where rows are told apart by their hashes, all columns."""
         if by_hash or (self.coins is not None and self.coins.unit is None):
@@ -343,7 +342,10 @@ class _Counted:
         self._checksum = (self._checksum + checksum_of(hashes)) % 2**64
         dropped = None if self._dropped is None else self._dropped.next(hashes)
         numbers = None if self._repeats is None else self._repeats.next(hashes)
-        return None if dropped is None else dropped < 0, None if numbers is None else np.maximum(numbers, 0).astype(np.uint64)
+        return (
+            None if dropped is None else dropped < 0,
+            None if numbers is None else np.maximum(numbers, 0).astype(np.uint64),
+        )
 
 
 class _Listed:
