@@ -46,6 +46,7 @@ NAMES = (
     "kills",
     "replay",
     "engine_faults",
+    "engine_disorder",
     "engines",
     "rules",
     "install",

@@ -144,22 +144,19 @@ def _parquet(data: str | PathLike[str], engine: str, drop: Collection[str]) -> P
 
 def _on_dask(data: Any, cluster: Any, workers: int | None, drop: Collection[str]) -> tuple[Engine, Frame]:
     from threea.backends import dask_engine
+    from threea.backends.partitions import Declared
 
     if isinstance(data, str | PathLike):
         opened = _parquet(data, "dask", drop)
         client, close = dask_engine.connect(cluster, workers)
         parts = opened.parts(len(client.scheduler_info(n_workers=-1)["workers"]))
-        hands = dask_engine.DaskWorkers(client, parts, opened.layout.names, close=close)
+        hands = dask_engine.DaskWorkers(client, parts, opened.layout, close=close)
         return ClusterBackend(hands, opened.layout, opened.unchanged), Frame()
     described, frame = _open_pandas(data._meta)  # noqa: SLF001  # Dask's own name for it, and stable
     client, close = dask_engine.connect(cluster, workers)
-    hands = dask_engine.DaskWorkers(client, data.to_delayed(), described.layout.names, _pandas_rows, close)
+    read = Declared(data._meta, described.layout, _pandas_array)  # noqa: SLF001
+    hands = dask_engine.DaskWorkers(client, data.to_delayed(), described.layout, read, close)
     return ClusterBackend(hands, described.layout), frame
-
-
-def _pandas_rows(frame: Any) -> pa.Table:
-    """Return a partition of a Dask DataFrame as Arrow rows."""
-    return _open_pandas(frame)[0].table()
 
 
 def _on_spark(data: Any, cluster: Any, workers: int | None, drop: Collection[str]) -> tuple[Engine, Frame]:
@@ -169,10 +166,10 @@ def _on_spark(data: Any, cluster: Any, workers: int | None, drop: Collection[str
         opened = _parquet(data, "spark", drop)
         spark = spark_engine.session(cluster, workers)
         parts = opened.parts(spark.sparkContext.defaultParallelism)
-        hands = spark_engine.SparkWorkers(spark, opened.layout.names, parts)
+        hands = spark_engine.SparkWorkers(spark, opened.layout, parts)
         return ClusterBackend(hands, opened.layout, opened.unchanged), Frame()
     layout = declared(spark_engine.layout_of(data))
-    hands = spark_engine.SparkWorkers(data.sparkSession, layout.names, frame=data)
+    hands = spark_engine.SparkWorkers(data.sparkSession, layout, frame=data)
     return ClusterBackend(hands, layout), Frame()
 
 
