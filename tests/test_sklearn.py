@@ -1,8 +1,10 @@
 """The estimator behaves as scikit-learn expects, hands back what came in, and keeps no row."""
 
+import datetime
 import pickle
 
 import numpy as np
+import pandas as pd
 import polars
 import pyarrow as pa
 import pytest
@@ -127,6 +129,16 @@ def test_lists_and_objects_declare_nothing_so_one_value_changes_no_other(form):
 def test_classes_that_are_whole_numbers_come_back_as_numbers():
     target = Synthesizer(**QUICK).fit(np.zeros((300, 2)), [1, 0] * 150).sample(9)[1]
     assert set(target) <= {0, 1}
+
+
+@pytest.mark.parametrize("values", [["a", None], [datetime.date(2020, 1, 1)] * 2, [1, 2], [True, False]], ids=str)
+@pytest.mark.parametrize("form", [list, lambda values: pd.Series(values, dtype=object).array, pd.Series], ids=str)
+def test_pandas_looks_for_no_type_among_objects(values, form):
+    """A frame would take a list of texts, or of dates, for a column of a type that one number more takes away."""
+    target = form(values) if form is not pd.Series else pd.Series(values, dtype=object, index=[7, 8])
+    frame, _ = Synthesizer()._joined(pd.DataFrame({"x": [1.0, 2.0]}), target)
+    assert frame["target"].dtype == object
+    assert frame["target"].tolist() == values
 
 
 @pytest.mark.parametrize("form", [list, lambda values: np.array(values, dtype=object)], ids=["lists", "objects"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Self
@@ -151,7 +152,7 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         if isinstance(features, pa.Table):
             return features.append_column(*_column(target, y)), target
         if hasattr(features, "iloc"):
-            return features.assign(**{target: y.array if hasattr(y, "array") else _one_by_one(y)}), target
+            return features.assign(**{target: _beside(features, y)}), target
         if not hasattr(y, "alias"):
             raise SettingError(f"y ({type(y).__name__}) must be a polars Series, as X is a polars frame; convert it")
         return features.with_columns(y.alias(target)), target
@@ -216,13 +217,15 @@ def _objects(rows: Any) -> Any:
     return array
 
 
-def _one_by_one(values: Any) -> Any:
-    """Return values as an array that declares what they declare: a list, nothing."""
-    if isinstance(values, np.ndarray) and _declares(values):
-        return values
-    array = np.empty(len(values), object)
-    array[:] = list(values)
-    return array
+def _beside(features: Any, values: Any) -> Any:
+    """Return values as a column of a pandas frame that declares what they declare: a list, nothing."""
+    if not (hasattr(values, "array") or isinstance(values, np.ndarray) and _declares(values)):
+        array = np.empty(len(values), object)
+        array[:] = list(values)
+        values = array
+    # Without a dtype, pandas would look for one among the objects.
+    series = sys.modules["pandas"].Series
+    return series(getattr(values, "array", values), index=features.index, dtype=values.dtype)
 
 
 def _column(name: str, values: Any) -> tuple[pa.Field, Any]:
