@@ -36,7 +36,7 @@ from threea.score import Score, Tried
 from threea.table import codec, conditions
 from threea.table.calendar import Calendar
 from threea.table.conditions import Among, Given
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, assumed
 from threea.table.schema import OTHER, Chunk, Schema
 from threea.threads import in_order
 
@@ -120,7 +120,7 @@ class Release:
             description=recipe.summary,
             settings={**dataclasses.asdict(recipe), **summary.settings},
             promised=recipe.guarantee,
-            assumptions=(*recipe.assumptions, *foreign),
+            assumptions=(*recipe.assumptions, *foreign, *assumed(table.dialect)),
             doubts=table.doubts,
             plan=plan,
             spent=table.spent(plan),

@@ -89,11 +89,13 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803  # scikit-learn's name
         """Make a release of the rows.
 
+        Lists and arrays of objects or text declare no type: their values are read one by one, as those of a CSV file.
+
         Cost:
             (epsilon, delta), written to the ledger before the first answer.
 
         Args:
-            X: Features: a pandas or polars frame, an Arrow table, or an array of numbers.
+            X: Features: a pandas or polars frame, an Arrow table, an array of numbers, or rows of any values.
             y: What models will learn to predict: a class or a number for each row; None if there is nothing.
         """
         table, target = self._joined(X, y)

@@ -15,8 +15,8 @@ from threea.backends.files import CsvBackend, ParquetBackend
 from threea.budget import Budget
 from threea.describe.propose_schema import propose_schema
 from threea.errors import InputError
+from threea.table.dialect import MISSING_TEXT, Dialect
 from threea.table.layout import is_declared
-from threea.table.patterns import MISSING_TEXT
 
 CANARY = "canary7391"
 OUT = 50
@@ -84,10 +84,11 @@ def test_csv_texts_for_missing(tmp_path: Path, missing: str) -> None:
 
 def test_csv_quotes_commas_and_newlines(tmp_path: Path) -> None:
     path = csv(tmp_path, 'x,"a, ""b""\nc"\n"1, 2","say ""yes""\nor no"\n3,plain\n')
-    assert open_backend(path)[0].table().to_pydict() == {
+    assert open_backend(path, Dialect(multiline=True))[0].table().to_pydict() == {
         "x": ["1, 2", "3"],
         'a, "b"\nc': ['say "yes"\nor no', "plain"],
     }
+    assert "its header line has a quote that is not closed" in refusal(path)
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])

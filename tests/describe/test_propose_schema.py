@@ -3,6 +3,7 @@
 import datetime
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from threea.describe import seen_column as module
 from threea.describe.propose_schema import HEADER, propose_schema, to_toml
 from threea.errors import InputError, SchemaError, SettingError
 from threea.table import codec
+from threea.table.dialect import Dialect
 from threea.table.schema import Column, Kind, Schema
 from threea.table.supported import kind_of
 
@@ -256,7 +258,9 @@ def test_a_file_gives_the_same_draft_as_a_table(tmp_path: Path) -> None:
     pq.write_table(stays, tmp_path / "stays.parquet", row_group_size=300)
     assert propose_schema(tmp_path / "stays.parquet", "died") == propose_schema(stays, "died")
     pyarrow.csv.write_csv(stays, tmp_path / "stays.csv")
-    assert propose_schema(tmp_path / "stays.csv", "died") == propose_schema(stays, "died")
+    drafted, notes = propose_schema(tmp_path / "stays.csv", "died")
+    assert drafted.reading == Dialect(separator=",", encoding="utf-8")
+    assert (replace(drafted, reading=None), notes) == propose_schema(stays, "died")
 
 
 def as_target(values: Any, kind: pa.DataType | None = None) -> tuple[Column, str]:

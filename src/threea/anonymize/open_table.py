@@ -29,6 +29,7 @@ from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.from_types import widest
 from threea.table.layout import released
+from threea.table.reading_section import reading_of
 from threea.table.schema import Kind, Origin, Schema
 from threea.table.supported import check_unit
 from threea.table.target_kind import with_target_kind
@@ -143,11 +144,16 @@ def open_interior(
     """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
     schema = None if schema is None else schema.without(drop)
     dropped = tuple(drop) if schema is None else schema.dropped
+    read_as = reading_of(data, dialect, None if schema is None else schema.reading)
     if _only_sums(data):
         backend, restore = data, Frame()
     else:
-        backend, restore = open_engine(data, dialect, engine, cluster, workers, dropped)
-    described = replace(described_as(backend.layout, schema, target, unit.column, target_kind), dropped=dropped)
+        ids = ids_of(schema, unit.column)
+        backend, restore = open_engine(data, read_as, engine, cluster, workers, ids=ids, drop=dropped)
+    read_as = getattr(backend, "dialect", None)
+    described = described_as(backend.layout, schema, target, unit.column, target_kind)
+    # A release says how its rows are written, as their table's were.
+    described = replace(described, reading=read_as, dropped=dropped)
     if not described.valued:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     rehearse(described, backend.layout, restore)
@@ -163,7 +169,6 @@ def open_interior(
     # A ledger made for this table alone cannot meet its rows again.
     mark = _no_fingerprint if ledger is None else partial(fingerprint, backend)
     book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {unit.described}")
-    read_as = getattr(backend, "dialect", None)
     if unit.column is not None:
         if not isinstance(backend, Engine):
             raise SettingError(f"unit ({unit.column}) needs rows, and this engine only sums; use another")
@@ -179,6 +184,12 @@ def open_interior(
         restore=restore,
         dialect=read_as,
     )
+
+
+def ids_of(schema: Schema | None, unit: str | None) -> set[str]:
+    """Return the columns whose values name something: they are compared as they came, whatever they look like."""
+    named = {column.name for column in schema.columns if column.kind is Kind.ID} if schema is not None else set()
+    return named | ({unit} if unit is not None else set())
 
 
 def book_of(ledger: Ledger | str | PathLike[str] | None, cap: float | None, new: bool) -> Ledger:

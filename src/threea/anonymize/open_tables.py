@@ -18,7 +18,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.interior import Interior
 from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
-from threea.anonymize.open_table import book_of, described_as, fingerprint, refuse_nothing_to_learn
+from threea.anonymize.open_table import book_of, described_as, fingerprint, ids_of, refuse_nothing_to_learn
 from threea.anonymize.spending import Spending, Unit
 from threea.backends import RowBackend, open_engine
 from threea.backends.frames import Frame
@@ -29,6 +29,7 @@ from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.layout import is_text, plain, released
 from threea.table.linked_columns import COUNT, PARENT
+from threea.table.reading_section import reading_of
 from threea.table.schema import Column, Kind, Schema
 from threea.table.writing import rehearse
 from threea.table.written import check_written_rules
@@ -181,7 +182,8 @@ def open_tables(
 
 def _opened(role: str, data: Any, schema: Schema, key: str, dialect: Dialect | None, engine: str | None) -> _Opened:
     """Open one of the two tables, and check all of it that does not need the other."""
-    backend, frame = open_engine(data, dialect, engine, drop=schema.dropped)
+    read_as = reading_of(data, dialect, schema.reading)
+    backend, frame = open_engine(data, read_as, engine, ids=ids_of(schema, key), drop=schema.dropped)
     if not isinstance(backend, RowBackend):
         raise SettingError(f"the {role} table is on a cluster; two tables are read here, from files or memory")
     if key not in backend.layout.names:
@@ -189,7 +191,9 @@ def _opened(role: str, data: Any, schema: Schema, key: str, dialect: Dialect | N
     kind = plain(backend.layout.field(key).type)
     if not (is_text(kind) or pa.types.is_integer(kind)):
         raise SettingError(f"key ({key}) of the {role} table has type {kind}; it must be text or whole numbers")
-    described = described_as(backend.layout, schema, None, key, None)
+    described = replace(
+        described_as(backend.layout, schema, None, key, None), reading=getattr(backend, "dialect", None)
+    )
     if not described.valued and role == "child":
         raise SchemaError(
             f"every column of the {role} table is of kind id, which is never read; nothing can be learned"

@@ -11,7 +11,7 @@ import functools
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -24,9 +24,7 @@ from threea.backends.memory import MemoryBackend
 from threea.errors import InputError, MissingExtra, SettingError
 from threea.table.column_names import shown
 from threea.table.layout import undeclared
-from threea.table.patterns import MISSING_TEXT
 
-_MISSING = frozenset(MISSING_TEXT)
 _EXACT = 2.0**53
 _MOST_CELLS = 1 << 27
 """A sheet is held as a rectangle, however few of its cells are filled: some 4 GB for so many."""
@@ -34,12 +32,13 @@ _LONGEST_TAG = 1000
 _FILLED = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})([0-9]{1,7})"[^>/]*>')
 
 
-def open_excel(path: Path, said: Dialect | None) -> MemoryBackend:
+def open_excel(path: Path, said: Dialect | None, ids: Collection[str] = ()) -> MemoryBackend:
     """Read a sheet whole.
 
     Args:
         path: An .xlsx or .xlsm file.
         said: Which sheet, if there are several; the decimal mark and date format of cells that hold text.
+        ids: Columns whose values name something: they are handed over as the text that came, an empty one as missing.
 
     Raises:
         InputError: It cannot be read, or its first row does not name every column.
@@ -49,10 +48,11 @@ def open_excel(path: Path, said: Dialect | None) -> MemoryBackend:
     said = said or Dialect()
     if said.separator is not None or said.encoding is not None:
         raise SettingError("separator and encoding describe CSV files, and the data is an Excel file; leave them out")
-    rows = _rows(path, said.sheet)
+    rows = _rows(path, said)
     first, names = _header(path, next((row for row in rows if any(row)), []))
     layout = pa.schema([undeclared(name) for name in names])
-    batches = [standard(batch, said) for batch in _batches(path, rows, first, layout)]
+    missing = [{""} if name in ids else frozenset(said.missing_texts) for name in names]
+    batches = [standard(batch, said, ids) for batch in _batches(path, rows, first, layout, missing)]
     # A sheet's name is its owner's, and nobody else's: what a release keeps does not hold it.
     return MemoryBackend(pa.Table.from_batches(batches, layout), layout, replace(said, sheet=None))
 
@@ -67,10 +67,11 @@ def sheet_names(path: Path) -> list[str]:
     return list(_read(path, _sheets))
 
 
-def _rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
+def _rows(path: Path, said: Dialect) -> Iterator[list[str]]:
     """Yield the rows of a sheet as text; the empty text for nothing."""
-    found = _read(path, lambda book: book.get_sheet_by_name(_chosen(path, _sheets(book), sheet)))
-    return ([_text(cell) for cell in row] for row in found.iter_rows())
+    found = _read(path, lambda book: book.get_sheet_by_name(_chosen(path, _sheets(book), said.sheet)))
+    mark = said.decimal or "."
+    return ([_text(cell, mark) for cell in row] for row in found.iter_rows())
 
 
 def _read(path: Path, look: Callable[[Any], Any]) -> Any:
@@ -152,7 +153,9 @@ def _header(path: Path, row: Sequence[str]) -> tuple[int, list[str]]:
     return named[0], names
 
 
-def _batches(path: Path, rows: Iterator[list[str]], first: int, layout: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(
+    path: Path, rows: Iterator[list[str]], first: int, layout: pa.Schema, missing: Sequence[Collection[str]]
+) -> Iterator[pa.RecordBatch]:
     chunk: list[list[str]] = []
     last = first + len(layout)
     for row in rows:
@@ -161,19 +164,22 @@ def _batches(path: Path, rows: Iterator[list[str]], first: int, layout: pa.Schem
         if any(row):
             chunk.append(row[first:last])
         if len(chunk) == BATCH_ROWS:
-            yield _batch(chunk, layout)
+            yield _batch(chunk, layout, missing)
             chunk = []
-    yield _batch(chunk, layout)
+    yield _batch(chunk, layout, missing)
 
 
-def _batch(rows: list[list[str]], layout: pa.Schema) -> pa.RecordBatch:
+def _batch(rows: list[list[str]], layout: pa.Schema, missing: Sequence[Collection[str]]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True) if rows else ([] for _ in layout)
-    arrays = [pa.array([None if text in _MISSING else text for text in column], pa.string()) for column in columns]
+    arrays = [
+        pa.array([None if text in nothing else text for text in column], pa.string())
+        for column, nothing in zip(columns, missing, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=layout)
 
 
-def _text(cell: Any) -> str:
-    """Return one cell as the text that says the same.
+def _text(cell: Any, mark: str = ".") -> str:
+    """Return one cell as the text that says the same, numbers with the decimal mark that text cells have.
 
     Example:
         >>> [_text(cell) for cell in (3.0, 0.25, True, datetime.date(2024, 1, 31), datetime.timedelta(hours=36))]
@@ -187,7 +193,7 @@ def _text(cell: Any) -> str:
         # As Excel itself counts time that has passed: in days.
         cell = cell / datetime.timedelta(days=1)
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < _EXACT else repr(cell)
+        return str(int(cell)) if cell.is_integer() and abs(cell) < _EXACT else repr(cell).replace(".", mark)
     if isinstance(cell, datetime.date | datetime.time):
         return cell.isoformat()
     return str(cell)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from threea.backends.base import BATCH_ROWS, RowBackend, refuse_too_many
-from threea.backends.dialect import Dialect, header, standard
+from threea.backends.dialect import Dialect, Header, header, standard
+from threea.backends.lines import Lines
 from threea.backends.parts import ParquetPart, parts_of
 from threea.backends.reading import checked, reading
-from threea.backends.transcoding import TextFile
 from threea.backends.unchanged import Unchanged
 from threea.errors import InputError
 from threea.table.column_names import shown
 from threea.table.layout import declared, one_width, undeclared
-from threea.table.patterns import MISSING_TEXT
 
 
 class ParquetBackend(RowBackend):
@@ -97,52 +96,74 @@ def _difference(layout: pa.Schema, other: pa.Schema) -> str:
 
 
 class CsvBackend(RowBackend):
-    """Rows streamed from CSV with a header line.
+    """Rows streamed from CSV with a header line. Every line is parsed by itself (`lines`).
 
     Args:
         path: The file, possibly compressed (.gz).
         dialect: How it is written; what it does not say is found in the header line.
+        ids: Columns whose values name something: they are handed over as the text that came, an empty one as missing.
 
     Raises:
         InputError: It cannot be read as CSV.
     """
 
-    def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
-        self._path, self._unchanged = path, Unchanged.of([path])
-        self._names: list[str]
-        self.dialect: Dialect
-        self._names, self.dialect = reading(path, "CSV", lambda: header(path, dialect))
+    def __init__(self, path: Path, dialect: Dialect | None = None, ids: Collection[str] = ()) -> None:
+        self._path, self._unchanged, self._checked = path, Unchanged.of([path]), False
+        self._header: Header = reading(path, "CSV", lambda: header(path, dialect))
+        self.dialect, self._ids = self._header.dialect, frozenset(ids)
         # CSV declares no types, and none are read off the rows: what the text means is the schema's to say.
-        self.layout = pa.schema([undeclared(name) for name in self._names])
+        self.layout = pa.schema([undeclared(name) for name in self._header.names])
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows as text; what the text means is the schema's to say."""
+        read_as = self.dialect
+        lines = Lines(
+            path=self._path,
+            encoding=read_as.encoding or "utf-8",
+            separator=read_as.separator or ",",
+            ending=self._header.ending,
+            multiline=read_as.multiline,
+        )
+        self._unchanged.check()
+        blocks, size = lines.blocks(checked=self._checked), self._header.size
+        while (block := reading(self._path, "CSV", lambda: next(blocks, None))) is not None:
+            # The header line stands at the beginning of the first block alone.
+            body, size = block[size:], 0
+            if body.strip(b"\r\n"):
+                yield reading(self._path, "CSV", lambda body=body: self._batch(body, list(columns)))
+        self._unchanged.check()
+        # Every pass is over the same file.
+        self._checked = True
+
+    def _batch(self, block: bytes, columns: list[str]) -> pa.RecordBatch:
+        memory = pa.BufferOutputStream()
+        memory.write(block)
+        ids = [name for name in columns if name in self._ids]
+        others = [name for name in columns if name not in self._ids]
+        parsed = {
+            name: column
+            for names, missing in ((others, self.dialect.missing_texts), (ids, [""]))
+            if names
+            for name, column in self._parsed(memory.getvalue(), names, missing).items()
+        }
+        batch = pa.RecordBatch.from_arrays([parsed[name] for name in columns], names=columns)
+        return standard(batch, self.dialect, ids)
+
+    def _parsed(self, block: pa.Buffer, columns: list[str], missing: list[str]) -> dict[str, pa.Array]:
+        """Parse some columns of a block. Its memory is Arrow's own, for threads that end with the interpreter."""
         import pyarrow.csv
 
-        file = TextFile(self._path, self.dialect.encoding or "utf-8")
-
-        def opened() -> Any:
-            return pyarrow.csv.open_csv(
-                file.lend(),
-                read_options=pyarrow.csv.ReadOptions(block_size=1 << 23),
-                parse_options=pyarrow.csv.ParseOptions(delimiter=self.dialect.separator, newlines_in_values=True),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(self._names, pa.string()),
-                    include_columns=list(columns),
-                    null_values=MISSING_TEXT,
-                    strings_can_be_null=True,
-                ),
-            )
-
-        self._unchanged.check()
-        readers: list[Any] = []
-        try:
-            readers.append(reading(self._path, "CSV", opened))
-            while (batch := reading(self._path, "CSV", lambda: next(readers[0], None))) is not None:
-                yield standard(batch, self.dialect)
-        finally:
-            # Closed, dropped and called back whatever happens: one that still reads ahead may end the process.
-            while readers:
-                readers.pop().close()
-            file.recall()
-        self._unchanged.check()
+        read = pyarrow.csv.read_csv(
+            pa.BufferReader(block),
+            read_options=pyarrow.csv.ReadOptions(column_names=self._header.names, block_size=len(block) + 1),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=self.dialect.separator, newlines_in_values=self.dialect.multiline
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.string()),
+                include_columns=columns,
+                null_values=missing,
+                strings_can_be_null=True,
+            ),
+        )
+        return {name: read.column(name).combine_chunks() for name in columns}

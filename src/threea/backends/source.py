@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,15 @@ DISTRIBUTED = {"dask": "dask", "pyspark": "spark"}
 """Engines elsewhere, by the package that a frame of theirs comes from."""
 
 
-def open_backend(data: Any, dialect: Dialect | None = None, drop: Sequence[str] = ()) -> tuple[RowBackend, Frame]:
+def open_backend(
+    data: Any, dialect: Dialect | None = None, ids: Collection[str] = (), drop: Collection[str] = ()
+) -> tuple[RowBackend, Frame]:
     """Open a table in this process.
 
     Args:
         data: A path to CSV, Parquet (a file or a folder) or Excel, or a pandas, polars or Arrow table.
         dialect: How a CSV file is written, or which sheet to read; what it does not say is found in the header line.
+        ids: Columns of text files and sheets whose values name something, handed over as the text that came.
         drop: Columns that are not read.
 
     Returns:
@@ -44,7 +47,7 @@ def open_backend(data: Any, dialect: Dialect | None = None, drop: Sequence[str] 
         InputError: It is none of these, cannot be read, or repeats a column's name.
         SettingError: A dialect was given for something else than a CSV file, or there is no such column to drop.
     """
-    backend, frame = _opened(_without(data, drop), dialect, drop)
+    backend, frame = _opened(_without(data, drop), dialect, ids, drop)
     _check_columns(backend, dialect)
     return backend, frame
 
@@ -55,7 +58,8 @@ def open_engine(
     engine: str | None = None,
     cluster: Any = None,
     workers: int | None = None,
-    drop: Sequence[str] = (),
+    ids: Collection[str] = (),
+    drop: Collection[str] = (),
 ) -> tuple[Engine, Frame]:
     """Open a table on an engine.
 
@@ -65,6 +69,7 @@ def open_engine(
         engine: Who reads the rows, one of `ENGINES`; by default this process, or the cluster that a frame is on.
         cluster: Where that engine runs, if it is elsewhere: an address, or a client or session of it.
         workers: How many workers to start here, if none run elsewhere.
+        ids: As of `open_backend`.
         drop: As of `open_backend`.
 
     Raises:
@@ -72,7 +77,7 @@ def open_engine(
         MissingExtra: The engine is not installed.
         SettingError: As of `open_backend`, or the engine cannot read such a table.
     """
-    backend, frame = _on_engine(_without(data, drop), dialect, engine, cluster, workers, drop)
+    backend, frame = _on_engine(_without(data, drop), dialect, engine, cluster, workers, ids, drop)
     _check_columns(backend, dialect)
     return backend, frame
 
@@ -92,7 +97,13 @@ def _check_columns(backend: Engine, dialect: Dialect | None) -> None:
 
 
 def _on_engine(
-    data: Any, dialect: Dialect | None, engine: str | None, cluster: Any, workers: int | None, drop: Sequence[str]
+    data: Any,
+    dialect: Dialect | None,
+    engine: str | None,
+    cluster: Any,
+    workers: int | None,
+    ids: Collection[str],
+    drop: Collection[str],
 ) -> tuple[Engine, Frame]:
     """Open a table on the engine that is asked for, or that it is on already."""
     path = isinstance(data, str | PathLike)
@@ -113,7 +124,7 @@ def _on_engine(
         return _on_dask(data, cluster, workers, drop)
     if chosen == "spark":
         return _on_spark(data, cluster, workers, drop)
-    opened, frame = _opened(data, dialect, drop)
+    opened, frame = _opened(data, dialect, ids, drop)
     if path and chosen == "memory":
         return _read_whole(opened), frame
     return opened, frame
@@ -124,14 +135,14 @@ def _read_whole(backend: RowBackend) -> RowBackend:
     return MemoryBackend(backend.table(), backend.layout, getattr(backend, "dialect", None))
 
 
-def _parquet(data: str | PathLike[str], engine: str, drop: Sequence[str]) -> ParquetBackend:
-    opened = _open_path(_readable(data), None, drop)
+def _parquet(data: str | PathLike[str], engine: str, drop: Collection[str]) -> ParquetBackend:
+    opened = _open_path(_readable(data), None, drop=drop)
     if not isinstance(opened, ParquetBackend):
         raise InputError(f"{data}: engine {engine} reads Parquet, which many can read at once; convert the file")
     return opened
 
 
-def _on_dask(data: Any, cluster: Any, workers: int | None, drop: Sequence[str]) -> tuple[Engine, Frame]:
+def _on_dask(data: Any, cluster: Any, workers: int | None, drop: Collection[str]) -> tuple[Engine, Frame]:
     from threea.backends import dask_engine
     from threea.backends.partitions import Declared
 
@@ -148,7 +159,7 @@ def _on_dask(data: Any, cluster: Any, workers: int | None, drop: Sequence[str]) 
     return ClusterBackend(hands, described.layout), frame
 
 
-def _on_spark(data: Any, cluster: Any, workers: int | None, drop: Sequence[str]) -> tuple[Engine, Frame]:
+def _on_spark(data: Any, cluster: Any, workers: int | None, drop: Collection[str]) -> tuple[Engine, Frame]:
     from threea.backends import spark_engine
 
     if isinstance(data, str | PathLike):
@@ -162,9 +173,11 @@ def _on_spark(data: Any, cluster: Any, workers: int | None, drop: Sequence[str])
     return ClusterBackend(hands, layout), Frame()
 
 
-def _opened(data: Any, dialect: Dialect | None, drop: Sequence[str]) -> tuple[RowBackend, Frame]:
+def _opened(
+    data: Any, dialect: Dialect | None, ids: Collection[str], drop: Collection[str]
+) -> tuple[RowBackend, Frame]:
     if isinstance(data, str | PathLike):
-        return _open_path(_readable(data), dialect, drop), Frame()
+        return _open_path(_readable(data), dialect, ids, drop), Frame()
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
@@ -206,7 +219,7 @@ def _readable(data: str | PathLike[str]) -> Path:
     return path
 
 
-def _without(data: Any, drop: Sequence[str]) -> Any:
+def _without(data: Any, drop: Collection[str]) -> Any:
     """Return a frame without some columns; of a file, they are left out where it is opened."""
     if not drop or not (isinstance(data, pa.Table | pa.RecordBatch) or hasattr(data, "columns")):
         return data
@@ -216,14 +229,16 @@ def _without(data: Any, drop: Sequence[str]) -> Any:
     return data.select(kept) if hasattr(data, "select") else data[kept]
 
 
-def _refuse_unknown(drop: Sequence[str], names: Sequence[str]) -> None:
+def _refuse_unknown(drop: Collection[str], names: Collection[str]) -> None:
     for name in drop:
         if name not in names:
-            raise SettingError(not_a_column("drop", name, names))
+            raise SettingError(not_a_column("drop", name, list(names)))
 
 
-def _open_path(path: Path, dialect: Dialect | None, drop: Sequence[str]) -> RowBackend:
-    backend = _backend_of(path, dialect)
+def _open_path(
+    path: Path, dialect: Dialect | None, ids: Collection[str] = (), drop: Collection[str] = ()
+) -> RowBackend:
+    backend = _backend_of(path, dialect, ids)
     if drop:
         _refuse_unknown(drop, backend.layout.names)
         # Whoever reads rows asks for columns of the layout.
@@ -231,18 +246,18 @@ def _open_path(path: Path, dialect: Dialect | None, drop: Sequence[str]) -> RowB
     return backend
 
 
-def _backend_of(path: Path, dialect: Dialect | None) -> RowBackend:
+def _backend_of(path: Path, dialect: Dialect | None, ids: Collection[str]) -> RowBackend:
     if path.is_dir():
         return ParquetBackend(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return ParquetBackend(path)
     if suffixes[-1:] and suffixes[-1] in EXCEL:
-        return open_excel(path, dialect)
+        return open_excel(path, dialect, ids)
     if set(TEXT) & set(suffixes[-2:]):
         if dialect is not None and dialect.sheet is not None:
             raise SettingError(f"sheet ({dialect.sheet}) is of an Excel file, and the data is a CSV file; leave it out")
-        return CsvBackend(path, dialect)
+        return CsvBackend(path, dialect, ids)
     raise InputError(f"{path} must end in .csv, .csv.gz, .tsv, .parquet, .pq or .xlsx, or be a folder of Parquet files")
 
 

@@ -23,6 +23,7 @@ from threea.cli.options import (
     DryRun,
     Encoding,
     Json,
+    Multiline,
     Separator,
     Sheet,
     recipe_names,
@@ -51,6 +52,7 @@ def evaluate(
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
+    multiline: Multiline = False,
     sheet: Sheet = None,
     dry_run: DryRun = False,
     config_file: Config = None,
@@ -63,7 +65,7 @@ def evaluate(
     from threea.evaluate.owner_report import NOTICE, answers
     from threea.table.dialect import dialect_of
 
-    dialect = dialect_of(separator, encoding, decimal, date_format, sheet)
+    dialect = dialect_of(separator, encoding, decimal, date_format, sheet, multiline=multiline)
     folder = check_place(release, out)
     terminal.say(config.told(context), skip_empty=True)
     told = {"notice": NOTICE, "dry_run": dry_run, "from_config": config.taken(context), "out": folder}

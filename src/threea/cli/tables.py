@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from threea.cli import terminal
-from threea.cli.options import DateFormat, Decimal, Encoding, Json, Separator
+from threea.cli.options import DateFormat, Decimal, Encoding, Json, Multiline, Separator
 from threea.cli.release import dataset_name, described, form_of_file, number_of_rows, recipe_of
 from threea.errors import SettingError, outcome, stated
 from threea.passes import telling
@@ -45,6 +45,7 @@ def release_tables(
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
+    multiline: Multiline = False,
     adjacency: Annotated[str, typer.Option(help="add-remove or replace.")] = "add-remove",
     recipe: Annotated[str, typer.Option(help="For the parents; see `threea recipes`.")] = "privbayes",
     set: Annotated[list[str] | None, typer.Option("--set", help="A setting of that recipe, key=value.")] = None,
@@ -84,7 +85,7 @@ def release_tables(
         "epsilon": terminal.number("epsilon", epsilon),
         "delta": terminal.number("delta", delta),
         "child_share": terminal.number("child_share", child_share),
-        "dialect": dialect_of(separator, encoding, decimal, date_format),
+        "dialect": dialect_of(separator, encoding, decimal, date_format, multiline=multiline),
         "adjacency": adjacency,
         "recipe": recipe_of(recipe, set) if set else recipe,
         "rows": number_of_rows(rows),

@@ -19,13 +19,14 @@ import numpy as np
 
 from threea.backends import RowBackend, open_backend
 from threea.describe.seen_column import SeenColumn
+from threea.describe.seen_dialect import seen_dialect
 from threea.errors import InputError, SettingError
 from threea.table import dates
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.from_types import of_kind, widest
 from threea.table.patterns import looks, settled
-from threea.table.schema import LOOKS, Column, Kind, Schema
+from threea.table.schema import LOOKS, READING, Column, Kind, Schema
 from threea.table.supported import check_unit, refuse_unsupported
 
 HEADER = """\
@@ -56,7 +57,8 @@ def propose_schema(
         drop: Columns that are never read and not released: the schema says so of them.
 
     Returns:
-        The schema, and for each column what was read from the rows and what would make it public.
+        The schema, and for each column what was read from the rows and what would make it public; with `READING` how a
+        text file was seen to be written.
 
     Raises:
         InputError: The data cannot be read, or has no rows.
@@ -68,7 +70,7 @@ def propose_schema(
         >>> schema.confirmed, schema["patient_id"].kind.value, notes["died"]
         (False, 'id', 'Nothing but whether values are missing was read from the rows.')
     """
-    backend = _opened(data, target, unit, dialect, drop)
+    backend, reading, note = _read_as_seen(data, target, unit, dialect, drop)
     described = widest(backend.layout, target, unit)
     columns = _with_kinds(backend, described.columns)
     seen = [SeenColumn(_anywhere(column), is_target=column.name == target) for column in columns]
@@ -79,9 +81,8 @@ def propose_schema(
         raise InputError("the table has no rows; there is nothing to describe")
     proposed = [column.propose() for column in seen]
     marked = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
-    return Schema(marked, target=target, confirmed=False, dropped=tuple(drop)), {
-        column.name: note for column, note in proposed
-    }
+    notes = {column.name: note for column, note in proposed} | ({READING: note} if note else {})
+    return Schema(marked, target=target, confirmed=False, reading=reading, dropped=tuple(drop)), notes
 
 
 def check_table(
@@ -94,6 +95,19 @@ def check_table(
         SettingError: The target or the unit is not a column.
     """
     return list(_opened(data, target, unit, dialect, drop).layout.names)
+
+
+def _read_as_seen(
+    data: Any, target: str | None, unit: str | None, dialect: Dialect | None, drop: Sequence[str]
+) -> tuple[RowBackend, Dialect | None, str]:
+    """Open a table as its values show that they are written; return that, too, and a note on it."""
+    backend = _opened(data, target, unit, dialect, drop)
+    found: Dialect | None = getattr(backend, "dialect", None)
+    if found is None:
+        return backend, None, ""
+    as_it_came = open_backend(data, dialect, ids=backend.layout.names, drop=drop)[0]
+    seen, note = seen_dialect(as_it_came, replace(found, sheet=dialect.sheet if dialect else None))
+    return open_backend(data, seen, ids=() if unit is None else (unit,), drop=drop)[0], seen, note
 
 
 def _opened(

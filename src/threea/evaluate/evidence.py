@@ -22,6 +22,7 @@ from threea.publish import digest_of
 from threea.table import codec
 from threea.table.dialect import Dialect
 from threea.table.layout import released, undeclared
+from threea.table.reading_section import reading_of
 from threea.table.schema import OTHER, Column, Kind, Schema
 from threea.table.spreadsheet import as_drawn
 from threea.table.writing import FORMATS
@@ -57,15 +58,15 @@ class Evidence:
             release: The folder that `threea release` made.
             train: The private table: a path, or a pandas, polars or Arrow table.
             holdout: Real rows kept apart from the release.
-            dialect: How the real rows are written, if they are CSV files.
+            dialect: How the real rows are written, if they are CSV files and the release's schema does not say.
 
         Raises:
             InputError: The folder is no release, its rows were changed, or the tables do not fit it.
         """
         folder = Path(release)
         certificate = _certificate(folder)
-        read = _synthetic(folder, certificate, dialect)
         schema = _schema(folder, certificate)
+        read = _synthetic(folder, certificate, schema.reading)
         synthetic = _typed(read, schema)
         real = {
             "train": _real(train, "train", schema, dialect),
@@ -121,15 +122,15 @@ def _certificate(folder: Path) -> dict[str, Any]:
     return certificate
 
 
-def _synthetic(folder: Path, certificate: dict[str, Any], dialect: Dialect | None) -> pa.Table:
+def _synthetic(folder: Path, certificate: dict[str, Any], written: Dialect | None) -> pa.Table:
     paths = [folder / f"synthetic.{form}" for form in FORMATS if (folder / f"synthetic.{form}").exists()]
     if not paths:
         raise InputError(f"{folder} has no synthetic rows; give a folder made by `threea release`")
     if digest_of(paths[0]) != certificate["synthetic_sha256"]:
         raise InputError(f"{paths[0]} is not the file that its certificate names: tampered with, or replaced; refused")
-    # Of how the private file was written, synthetic rows keep what separates values.
-    kept = Dialect(separator=dialect.separator) if dialect and paths[0].suffix == ".csv" else None
-    table = open_backend(paths[0], dialect=kept)[0].table()
+    # The file is what the certificate names: whatever line breaks its values hold are its own.
+    read_as = replace(written or Dialect(), multiline=True) if paths[0].suffix == ".csv" else None
+    table = open_backend(paths[0], dialect=read_as)[0].table()
     return as_drawn(table) if certificate.get("spreadsheet_safe") is True else table
 
 
@@ -142,7 +143,8 @@ def _schema(folder: Path, certificate: dict[str, Any]) -> Schema:
 
 
 def _real(data: Any, role: str, schema: Schema, dialect: Dialect | None) -> pa.Table:
-    table = open_backend(data, dialect=dialect)[0].table()
+    ids = {column.name for column in schema.columns if column.kind is Kind.ID}
+    table = open_backend(data, reading_of(data, dialect, schema.reading), ids)[0].table()
     missing = [column.name for column in schema.columns if column.name not in table.column_names]
     if missing:
         raise InputError(f"{role} lacks columns ({', '.join(missing)}) of the release; give the table it was made from")

@@ -33,7 +33,7 @@ from threea.recipes.privbayes import PrivBayes
 from threea.release import Release
 from threea.report import words
 from threea.session import make_recipe, refuse_over_cap
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, assumed
 from threea.table.linked_columns import COUNT, PARENT
 from threea.table.schema import Chunk, Schema
 
@@ -126,6 +126,7 @@ class PreparedTables:
         return replace(
             made,
             plan=self.plan,
+            assumptions=tuple(dict.fromkeys((*made.assumptions, *assumed(self.tables.children.dialect)))),
             spent=table.spent(self.plan),
             ledger_head=table.ledger_head,
             layout=_without(made.layout, (COUNT,)),

@@ -16,10 +16,11 @@ from starlette.responses import Response
 from threea.describe.preview import preview, sheets_of
 from threea.describe.propose_schema import propose_schema
 from threea.errors import SchemaError, SettingError, ThreeaError
+from threea.studio.choices import dialect_said
 from threea.studio.rendering import page, read_form, redirect, run_in_threadpool, studio_of, table_of, text_of
 from threea.studio.schema_form import KINDS, ColumnForm, read_columns
 from threea.studio.state import OpenTable, Studio
-from threea.table.dialect import Dialect, dialect_of
+from threea.table.dialect import Dialect
 from threea.table.schema import Column, Schema
 
 PUBLIC_BY_CODE = "made up by the program, which anyone may read"
@@ -120,9 +121,8 @@ def _sheets(table: OpenTable) -> list[str]:
 async def read_table(request: Request) -> Response:
     """Read a CSV file otherwise."""
     table, form = table_of(request), await read_form(request)
-    names = ("separator", "encoding", "decimal", "date_format", "sheet")
     try:
-        dialect = dialect_of(*(text_of(form, name) or None for name in names))
+        dialect = dialect_said(form)
     except ThreeaError as error:
         return await _show_table(request, table, error)
     studio_of(request).keep(table.reread(dialect))

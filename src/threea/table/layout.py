@@ -1,7 +1,8 @@
 """The types of a release: a function of the schema and of declared types, never of values.
 
-Declared are the types of Parquet and Arrow schemas, of pandas' and NumPy's dtypes but `object`, and of polars. CSV and
-Python objects declare nothing: their columns are read as text, and take their type from the schema's kind.
+Declared are the types of Parquet and Arrow schemas, of pandas' and NumPy's dtypes but `object`, and of polars. CSV,
+lists and Python objects declare nothing: their columns are read as text, and take their type from the schema's kind.
+A list of categories is no part of a type (docs/proofs/readers.md).
 """
 
 from __future__ import annotations
