@@ -149,10 +149,10 @@ def _holds(kind: pa.DataType, other: pa.DataType) -> bool:
     """Tell whether a type holds the same values as another, as far as they have room in it."""
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(other):
         return bool(kind.tz == other.tz)
-    whole = pa.types.is_integer(other)
+    whole = bool(pa.types.is_integer(other))
     if pa.types.is_integer(kind):
         return whole
     if pa.types.is_floating(kind):
         # Arrow refuses whole numbers that a float may not hold.
-        return whole or (pa.types.is_floating(other) and other.bit_width <= kind.bit_width)
+        return whole or bool(pa.types.is_floating(other) and other.bit_width <= kind.bit_width)
     return is_text(plain(kind)) and is_text(other)

@@ -335,7 +335,8 @@ class _Counted:
     def _by_place(self, start: int) -> tuple[NDArray[np.bool_] | None, Hashes | None]:
         """Return which rows count, and their numbers among equals; None if all do, and all are 0."""
         here = slice(start, self.read)
-        return (None if values is None else values[here] for values in (self._mask, self._numbers))
+        mask, numbers = self._mask, self._numbers
+        return None if mask is None else mask[here], None if numbers is None else numbers[here]
 
     def _by_hash(self, batch: pa.RecordBatch, key: bytes) -> tuple[NDArray[np.bool_] | None, Hashes | None]:
         hashes = row_hashes(batch, key)
