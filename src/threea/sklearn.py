@@ -219,7 +219,7 @@ def _objects(rows: Any) -> Any:
 
 def _beside(features: Any, values: Any) -> Any:
     """Return values as a column of a pandas frame that declares what they declare: a list, nothing."""
-    if not (hasattr(values, "array") or isinstance(values, np.ndarray) and _declares(values)):
+    if not (hasattr(values, "array") or (isinstance(values, np.ndarray) and _declares(values))):
         array = np.empty(len(values), object)
         array[:] = list(values)
         values = array

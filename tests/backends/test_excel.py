@@ -1,5 +1,6 @@
 """Excel files are read as CSV files are: cell by cell, as text, with nothing of a column read off its cells."""
 
+import dataclasses
 import datetime
 import json
 import sys
@@ -80,7 +81,8 @@ def test_a_sheet_gives_what_the_same_table_in_csv_gives(tmp_path):
     same = ["patient_id", "ward", "age", "died"]
     assert sheet.table().select(same).equals(text.table().select(same))
     drafts = [propose_schema(tmp_path / f"stays.{form}", "died", "patient_id")[0] for form in ("xlsx", "csv")]
-    assert drafts[0] == drafts[1]
+    assert [draft.reading for draft in drafts] == [None, Dialect(separator=",", encoding="utf-8")]
+    assert drafts[0] == dataclasses.replace(drafts[1], reading=None)
     receipts = [
         str(prepare(tmp_path / f"stays.{form}", target="died", unit="patient_id", epsilon=1.0, recipe="independent"))
         for form in ("xlsx", "csv")
@@ -196,3 +198,24 @@ def test_from_a_sheet_to_a_release_and_in_two_parts(tmp_path):
     assert pa.csv.read_csv(tmp_path / "r" / "synthetic.csv").column_names == stays.column_names
     files = split(path, tmp_path / "parts", seed=1, dialect=Dialect(sheet="Stays"))
     assert sum(pa.csv.read_csv(file).num_rows for file in files) == 300
+
+
+def test_a_schema_remembers_the_sheet_and_a_release_does_not(tmp_path):
+    rows = [["who", "x", "y"], *([f"p{number}", f"{number % 7},5", "ab"[number % 2]] for number in range(100))]
+    path = workbook.write(tmp_path / "t.xlsx", rows, sheet="Geheim", others=("Notes",))
+    with pytest.raises(SettingError, match="2 sheets"):
+        open_backend(path)
+    schema, _ = propose_schema(path, "y", "who", Dialect(sheet="Geheim"))
+    assert schema.reading == Dialect(decimal=",", sheet="Geheim")
+    prepared = prepare(path, schema=schema.confirm(), epsilon=1.0, recipe="independent", rows=10)
+    assert prepared.table.schema.reading == Dialect(decimal=",")
+    (cut,) = {file.parent for file in split(path, tmp_path / "cut", schema=schema, seed=1)}
+    parts = [(cut / name).read_text().splitlines() for name in ("train.csv", "holdout.csv")]
+    # Cells of text as they are, in quotes where a comma separates values.
+    assert sorted(line for part in parts for line in part[1:]) == sorted(f'{a},"{b}",{c}' for a, b, c in rows[1:])
+
+
+def test_numbers_in_cells_are_not_grouped_by_their_points(tmp_path):
+    cells = [1.234, "1.234", "1.234,5", 1e-7]
+    path = workbook.write(tmp_path / "t.xlsx", [["a", "b"], *([cell, "x"] for cell in cells)])
+    assert column(path, decimal=",") == ["1.234", "1234", "1234.5", "1e-07"]

@@ -18,6 +18,7 @@ import threea as package
 from threea import cli, hospital
 from threea.anonymize.ledger import Ledger
 from threea.cli import terminal
+from threea.evaluate.evidence import Evidence
 from threea.table.dialect import MULTILINE, Dialect
 from threea.table.schema import Schema
 
@@ -154,6 +155,11 @@ def test_a_drafted_schema_says_how_its_file_is_read(threea, tmp_path):
     ways = ("--train", "cut/train.csv", "--holdout", "cut/holdout.csv")
     code, _, err = threea("evaluate", "r", *ways, "--dry-run")
     assert (code, err) == (0, "")
+    evidence = Evidence.load("r", tmp_path / "cut/train.csv", tmp_path / "cut/holdout.csv")
+    for table in (evidence.synthetic, evidence.train, evidence.holdout):
+        assert table["gewicht"].type == pa.float64()
+        assert table["tag"].type == pa.date32()
+        assert max(table["gewicht"].null_count, table["tag"].null_count) < table.num_rows / 2
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.from_types import widest
 from threea.table.layout import released
-from threea.table.reading_section import reading_of
+from threea.table.reading_section import reading_of, stated
 from threea.table.schema import Kind, Origin, Schema
 from threea.table.supported import check_unit
 from threea.table.target_kind import with_target_kind
@@ -153,7 +153,7 @@ def open_interior(
     read_as = getattr(backend, "dialect", None)
     described = described_as(backend.layout, schema, target, unit.column, target_kind)
     # A release says how its rows are written, as their table's were.
-    described = replace(described, reading=read_as, dropped=dropped)
+    described = replace(described, reading=stated(read_as), dropped=dropped)
     if not described.valued:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     rehearse(described, backend.layout, restore)

@@ -29,7 +29,7 @@ from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.layout import is_text, plain, released
 from threea.table.linked_columns import COUNT, PARENT
-from threea.table.reading_section import reading_of
+from threea.table.reading_section import reading_of, stated
 from threea.table.schema import Column, Kind, Schema
 from threea.table.writing import rehearse
 from threea.table.written import check_written_rules
@@ -191,9 +191,8 @@ def _opened(role: str, data: Any, schema: Schema, key: str, dialect: Dialect | N
     kind = plain(backend.layout.field(key).type)
     if not (is_text(kind) or pa.types.is_integer(kind)):
         raise SettingError(f"key ({key}) of the {role} table has type {kind}; it must be text or whole numbers")
-    described = replace(
-        described_as(backend.layout, schema, None, key, None), reading=getattr(backend, "dialect", None)
-    )
+    described = described_as(backend.layout, schema, None, key, None)
+    described = replace(described, reading=stated(getattr(backend, "dialect", None)))
     if not described.valued and role == "child":
         raise SchemaError(
             f"every column of the {role} table is of kind id, which is never read; nothing can be learned"

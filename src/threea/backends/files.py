@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from threea.backends.unchanged import Unchanged
 from threea.errors import InputError
 from threea.table.column_names import shown
 from threea.table.layout import declared, one_width, undeclared
+
+_SOMETHING = re.compile(rb"[^\r\n]")
 
 
 class ParquetBackend(RowBackend):
@@ -110,7 +113,7 @@ class CsvBackend(RowBackend):
     def __init__(self, path: Path, dialect: Dialect | None = None, ids: Collection[str] = ()) -> None:
         self._path, self._unchanged, self._checked = path, Unchanged.of([path]), False
         self._header: Header = reading(path, "CSV", lambda: header(path, dialect))
-        self.dialect, self._ids = self._header.dialect, frozenset(ids)
+        self.dialect, self._ids = self._header.dialect, ids
         # CSV declares no types, and none are read off the rows: what the text means is the schema's to say.
         self.layout = pa.schema([undeclared(name) for name in self._header.names])
 
@@ -129,7 +132,7 @@ class CsvBackend(RowBackend):
         while (block := reading(self._path, "CSV", lambda: next(blocks, None))) is not None:
             # The header line stands at the beginning of the first block alone.
             body, size = block[size:], 0
-            if body.strip(b"\r\n"):
+            if _SOMETHING.search(body):
                 yield reading(self._path, "CSV", lambda body=body: self._batch(body, list(columns)))
         self._unchanged.check()
         # Every pass is over the same file.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -87,17 +88,36 @@ class Lines:
         """Return a block after a check that its lines can be parsed by themselves."""
         if checked or self.multiline:
             return block
-        stray = b"\n" in block if self.ending == "\r" else block.count(b"\r") != block.count(b"\r\n")
-        if stray:
+        if self._strays(block):
             raise self._refused(f"a line holds a line break of another kind than the header line's; {_REMEDY}")
         if b'"' in block and not self._closed(block):
             raise self._refused(f"a line has a quote that is not closed in it; {_REMEDY}")
         return block
 
+    def _strays(self, block: bytes) -> bool:
+        """Tell whether there is a line break of another kind than the header line's."""
+        if self.ending == "\r":
+            return b"\n" in block
+        return b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
+
     def _closed(self, block: bytes) -> bool:
         """Tell whether in every line every value that begins with a quote ends with one, as the parser reads them."""
+        if self._plainly_closed(block):
+            return True
         lines = pc.split_pattern(pa.array([block], pa.binary()), pattern=self.ending.encode()).flatten()
         return bool(pc.all(pc.match_substring_regex(lines, f"^{_row(self.separator, '')}$")).as_py())
+
+    def _plainly_closed(self, block: bytes) -> bool:
+        """Tell, fast, whether every line's quotes are even in number and open at the beginning of a value, or doubled.
+
+        Then every second quote closes, and none is left open at a line's end. Other lines may be closed all the same.
+        """
+        data = np.frombuffer(block, np.uint8)
+        quotes, ends = np.flatnonzero(data == ord('"')), np.flatnonzero(data == ord(self.ending))
+        before = data[quotes[::2] - 1]
+        opens = (before == ord(self.separator)) | (before == ord(self.ending)) | (before == ord('"'))
+        even = not (np.searchsorted(quotes, ends) % 2).any() and len(quotes) % 2 == 0
+        return bool(even and opens.all())
 
     @cached_property
     def _rows(self) -> re.Pattern[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -23,9 +23,10 @@ from threea.describe.seen_dialect import seen_dialect
 from threea.errors import InputError, SettingError
 from threea.table import dates
 from threea.table.column_names import not_a_column
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, EveryColumn
 from threea.table.from_types import of_kind, widest
 from threea.table.patterns import looks, settled
+from threea.table.reading_section import stated
 from threea.table.schema import LOOKS, READING, Column, Kind, Schema
 from threea.table.supported import check_unit, refuse_unsupported
 
@@ -82,7 +83,7 @@ def propose_schema(
     proposed = [column.propose() for column in seen]
     marked = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
     notes = {column.name: note for column, note in proposed} | ({READING: note} if note else {})
-    return Schema(marked, target=target, confirmed=False, reading=reading, dropped=tuple(drop)), notes
+    return Schema(marked, target=target, confirmed=False, reading=stated(reading), dropped=tuple(drop)), notes
 
 
 def check_table(
@@ -101,19 +102,23 @@ def _read_as_seen(
     data: Any, target: str | None, unit: str | None, dialect: Dialect | None, drop: Sequence[str]
 ) -> tuple[RowBackend, Dialect | None, str]:
     """Open a table as its values show that they are written; return that, too, and a note on it."""
-    backend = _opened(data, target, unit, dialect, drop)
+    backend = _opened(data, target, unit, dialect, drop, EveryColumn())
     found: Dialect | None = getattr(backend, "dialect", None)
     if found is None:
         return backend, None, ""
-    as_it_came = open_backend(data, dialect, ids=backend.layout.names, drop=drop)[0]
-    seen, note = seen_dialect(as_it_came, replace(found, sheet=dialect.sheet if dialect else None))
+    seen, note = seen_dialect(backend, replace(found, sheet=dialect.sheet if dialect else None))
     return open_backend(data, seen, ids=() if unit is None else (unit,), drop=drop)[0], seen, note
 
 
 def _opened(
-    data: Any, target: str | None, unit: str | None, dialect: Dialect | None, drop: Sequence[str]
+    data: Any,
+    target: str | None,
+    unit: str | None,
+    dialect: Dialect | None,
+    drop: Sequence[str],
+    ids: Collection[str] = (),
 ) -> RowBackend:
-    backend, _ = open_backend(data, dialect=dialect, drop=drop)
+    backend, _ = open_backend(data, dialect, ids, drop)
     for name, role in ((target, "target"), (unit, "unit")):
         if name is not None and name not in backend.layout.names:
             raise SettingError(not_a_column(role, name, backend.layout.names))

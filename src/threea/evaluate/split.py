@@ -21,7 +21,7 @@ from threea.backends.hashing import row_hashes
 from threea.errors import SettingError
 from threea.place import check_folder
 from threea.publish import form_of
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, EveryColumn
 from threea.table.reading_section import reading_of
 from threea.table.schema import Schema
 from threea.table.writing import RowWriter
@@ -70,7 +70,8 @@ def split(
         raise SettingError(f"holdout ({holdout}) must be > 0 and < 1")
     check_folder(out)
     read_as = reading_of(data, dialect, None if schema is None else schema.reading)
-    backend = _as_it_came(data, read_as)
+    # Nobody interprets what is only copied.
+    backend, _ = open_backend(data, read_as, ids=EveryColumn())
     if unit is not None and unit not in backend.layout.names:
         raise SettingError(f"unit ({unit}) is not a column; columns are: {', '.join(backend.layout.names)}")
     form = form_of(getattr(backend, "dialect", None))
@@ -88,12 +89,6 @@ def split(
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return files
-
-
-def _as_it_came(data: str | PathLike[str], dialect: Dialect | None) -> RowBackend:
-    """Open a table whose text nobody interprets."""
-    backend, _ = open_backend(data, dialect)
-    return open_backend(data, dialect, ids=backend.layout.names)[0]
 
 
 def _coin(holdout: float, unit: str | None, seed: int | None) -> Coin:

@@ -17,6 +17,7 @@ from threea.publish import check_folder, check_format
 from threea.session import make_recipe
 from threea.studio.folder import Folder
 from threea.table.dialect import Dialect, dialect_of
+from threea.table.reading_section import stated
 from threea.table.schema import Schema
 
 NO_LEDGER, NEW_LEDGER = "none", "new"
@@ -126,8 +127,7 @@ def dialect_said(form: Mapping[str, Any]) -> Dialect | None:
         str(form.get(name, "")).strip() or None
         for name in ("separator", "encoding", "decimal", "date_format", "sheet", "multiline")
     )
-    said = dialect_of(separator, encoding, decimal, date_format, sheet, multiline=multiline is not None)
-    return None if said == Dialect() else said
+    return stated(dialect_of(separator, encoding, decimal, date_format, sheet, multiline=multiline is not None))
 
 
 def dialect_from(plain: Mapping[str, Any] | None) -> Dialect | None:

@@ -129,6 +129,19 @@ def said(dialect: Dialect | None) -> str:
     return ", ".join(field.name for field in fields(dialect) if getattr(dialect, field.name) != field.default)
 
 
+class EveryColumn(frozenset[str]):
+    """All columns, whatever they are called.
+
+    Example:
+        >>> "any" in EveryColumn()
+        True
+    """
+
+    def __contains__(self, name: object) -> bool:
+        """Tell that a column is among them."""
+        return True
+
+
 def assumed(dialect: Dialect | None) -> tuple[str, ...]:
     """Return what the readers' law takes for granted of a file that is written so."""
     return (MULTILINE,) if dialect is not None and dialect.multiline else ()

@@ -40,7 +40,7 @@ def reading_from(section: Any) -> Dialect | None:
     except SettingError as error:
         problem = str(error)
     else:
-        return said if said != Dialect() else None
+        return stated(said)
     raise SchemaError(f"schema's [reading]: {problem}")
 
 
@@ -49,6 +49,11 @@ def _fits(key: str, value: Any) -> bool:
         return isinstance(value, bool)
     listed = isinstance(value, list) and all(isinstance(item, str) for item in value)
     return (key in _LISTS and listed) or (key != "missing" and isinstance(value, str))
+
+
+def stated(dialect: Dialect | None) -> Dialect | None:
+    """Return a dialect if it says something."""
+    return None if dialect == Dialect() else dialect
 
 
 def reading_items(reading: Dialect | None) -> list[tuple[str, Any]]:
