@@ -19,6 +19,7 @@ from benchmarks.reader_tables import (
     LONG,
     MOST_ROWS,
     NULLABLE,
+    NUMBERS,
     NUMPY,
     OBJECTS,
     POLARS,
@@ -169,6 +170,45 @@ def read_two_tables(held: Any) -> tuple[RowBackend, Any]:
     return FilteredBackend(view, np.array([key != person for key in keys], np.bool_)), None
 
 
+# --- text files --------------------------------------------------------------------------------------------------
+
+TOKENS = [
+    b"a",
+    b'"',
+    b'""',
+    b",",
+    b"\r",
+    b"1.5",
+    b" ",
+    b"NA",
+    b"\xe9",
+    b"\x00",
+    "é".encode(),
+    b"secret-25",
+    b";",
+    b"2020-01-01",
+]
+
+
+def line(rng: Random) -> bytes:
+    """Draw a line of three values, or of odd bytes; never an empty one, which is no row."""
+    if rng.random() < 0.1:
+        return b"".join([b"x", *rng.choices(TOKENS, k=rng.randrange(8))])
+    values = [rng.choice(["7", "007", "NA", "7.0", "ann"]), rng.choice(TEXT).replace("\n", " "), str(rng.choice(LONG))]
+    quoted = ('"' + value.replace('"', '""') + '"' if rng.random() < 0.3 else value for value in values)
+    return ",".join(quoted).encode()
+
+
+def text_file(rng: Random, folder: Path) -> Held:
+    """Hold CSV files; the one row is a line anywhere."""
+    lines = [line(rng) for _ in range(rng.randrange(1, MOST_ROWS + 2))]
+    at, ending = rng.randrange(len(lines)), rng.choice([b"\n", b"\r\n"])
+    paths = [folder / f"{next(NUMBERS)}.csv" for _ in range(2)]
+    for path, kept in zip(paths, (lines[:at] + lines[at + 1 :], lines), strict=True):
+        path.write_bytes(ending.join([b"who,x,y", *kept]) + (ending if rng.random() < 0.5 else b""))
+    return Held(*paths, lines)
+
+
 # -----------------------------------------------------------------------------------------------------------------
 
 READERS: dict[str, Reader] = {
@@ -183,5 +223,6 @@ READERS: dict[str, Reader] = {
     "Parquet file": Reader(parquet_file, share=2),
     "Parquet folder": Reader(parquet_folder, share=2),
     "scikit-learn": Reader(estimator, read_estimator, unit=None),
+    "text file": Reader(text_file, share=4),
     "two linked tables": Reader(two_tables, read_two_tables, unit=None, more=0),
 }

@@ -267,7 +267,7 @@ ARROW = {
     **{f"dictionary of {kind}": Family(TEXT, dictionary_of(kind)) for kind in (pa.string(), pa.large_string())},
     "dictionary of numbers": Family(LONG, dictionary_of(pa.int64())),
 }
-_NUMBERS = itertools.count()
+NUMBERS = itertools.count()
 
 
 def cut(table: pa.Table, rng: Random) -> pa.Table:
@@ -289,7 +289,7 @@ def arrow(rng: Random, folder: Path) -> Held:
 def parquet_file(rng: Random, folder: Path) -> Held:
     """Hold files of small row groups, encoded in one way or another."""
     pair = holder(ARROW, pa.table)(rng, folder)
-    paths, typed = [folder / f"{next(_NUMBERS)}.parquet" for _ in range(2)], rng.random() < 0.8
+    paths, typed = [folder / f"{next(NUMBERS)}.parquet" for _ in range(2)], rng.random() < 0.8
     for path, table in zip(paths, (pair.without, pair.with_row), strict=True):
         written(cut(table, rng), path, rng, typed=typed)
     return Held(*paths, pair.cells)
@@ -312,7 +312,7 @@ def written(table: pa.Table, path: Path, rng: Random, *, typed: bool = True) -> 
 def parquet_folder(rng: Random, folder: Path) -> Held:
     """Hold folders; the one row comes in a file of its own, sometimes with another type."""
     columns, at = with_one(rng, ARROW, list(ARROW))
-    paths = [folder / str(next(_NUMBERS)) for _ in range(2)]
+    paths = [folder / str(next(NUMBERS)) for _ in range(2)]
     for path in paths:
         path.mkdir()
     own = dict(columns)
