@@ -107,6 +107,18 @@ def test_sizes_are_of_files_folders_and_tables(tmp_path):
     assert size_of(hospital.stays(10)) == hospital.stays(10).nbytes
 
 
+class Lazy:
+    """A table that knows its size only once its rows were read."""
+
+    @property
+    def nbytes(self) -> int:
+        raise NotImplementedError
+
+
+def test_a_table_is_not_read_for_its_size() -> None:
+    assert size_of(Lazy()) == 0
+
+
 def test_a_wide_table_is_too_much_for_aim_and_a_column_of_many_values_is_not():
     wide, listed = schema(numbers=300), schema(numbers=4, lists=1, categories=10_000)
     with pytest.raises(SettingError, match="aim would take about"):

@@ -15,6 +15,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from threea.anonymize.plan import Plan
 from threea.errors import SettingError
 from threea.table.dialect import EXCEL
@@ -347,8 +349,8 @@ def _numbers(column: Column) -> int:
 def size_of(data: Any) -> int:
     """Return how many bytes a file, a folder or an Arrow table has; 0 if that is not known."""
     if not isinstance(data, str | PathLike):
-        size = getattr(data, "nbytes", 0)
-        return size if isinstance(size, int) else 0
+        # Others may work it out by reading their rows, or not know it.
+        return data.nbytes if isinstance(data, pa.Table | pa.RecordBatch) else 0
     path = Path(data)
     files = path.rglob("*") if path.is_dir() else (path,)
     return sum(file.stat().st_size for file in files if file.is_file())

@@ -12,7 +12,7 @@ import functools
 import logging
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -128,6 +128,7 @@ def prepare(
     target_kind: str | None = None,
     schema: Schema | str | PathLike[str] | None = None,
     dialect: Dialect | None = None,
+    drop: Sequence[str] = (),
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     recipe: Recipe | str = DEFAULT,
     rows: int | str | None = None,
@@ -158,6 +159,7 @@ def prepare(
         schema: The table's public description, or the path of one; found through the private table, from the same
             budget, if not given.
         dialect: How a CSV file is written; what it does not say is found in its header line.
+        drop: Columns that are never read and not released, besides those that the schema says.
         adjacency: ``add-remove`` or ``replace``.
         recipe: A recipe, or the name of one.
         rows: How many synthetic rows, or ``same`` for the noisy number of private ones; by default that many, and at
@@ -201,6 +203,7 @@ def prepare(
         target=target,
         target_kind=target_kind,
         dialect=dialect,
+        drop=drop,
         ledger=ledger,
         new_ledger=new_ledger,
         dataset=dataset,

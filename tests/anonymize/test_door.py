@@ -289,7 +289,9 @@ def check_tells_nothing(error):
                 assert str(CANARY_NUMBER) not in held
 
 
-@pytest.mark.parametrize("kind", [ValueError, KeyError, AssertionError, InputError, InternalError, RowFunctionError])
+@pytest.mark.parametrize(
+    "kind", [ValueError, KeyError, AssertionError, InputError, InternalError, RowFunctionError, SystemExit]
+)
 def test_a_failing_row_function_tells_nothing(kind):
     def failing(chunk):
         value = chunk["cost"][chunk["cost"] == CANARY_NUMBER][0]

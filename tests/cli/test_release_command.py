@@ -96,6 +96,27 @@ def test_a_file_is_read_as_its_options_say_and_comes_back_as_csv(threea, tmp_pat
     assert threea("release", "daten.csv", "--schema", "schema.toml", "--epsilon", 1, "--out", "s")[0] == 2
 
 
+def test_columns_of_types_that_are_not_supported_can_be_dropped(threea, tmp_path):
+    rows = {"x": [float(n % 7) for n in range(300)], "y": ["a", "b", "c"] * 100}
+    table = pa.table({**rows, "blob": [b"secret-17"] * 300, "list": [[1]] * 300})
+    pq.write_table(table, tmp_path / "t.parquet")
+    arguments = ("release", "t.parquet", "--target", "y", "--epsilon", 100, *FAST)
+    assert refused(
+        threea(*arguments, "--out", "r"), "columns blob (binary), list (list<element: int64>) have types that are not"
+    )
+    assert refused(threea(*arguments, "--drop", "blub", "--out", "r"), "drop (blub) is not a column; columns are: x, y")
+    options = ("--drop", "blob", "--drop", "list")
+    assert threea(*arguments, *options, "--out", "r")[0] == 0
+    assert pq.read_schema(tmp_path / "r/synthetic.parquet").names == ["x", "y"]
+    assert refused(threea("schema", "t.parquet", "--target", "y"), "have types that are not supported")
+    assert threea("schema", "t.parquet", "--target", "y", *options)[0] == 0
+    assert '[column."blob"]\ndrop = true\n' in (tmp_path / "schema.toml").read_text()
+    again = ("release", "t.parquet", "--schema", "schema.toml", "--confirm-schema", "--epsilon", 100, *FAST)
+    assert threea(*again, "--out", "s")[0] == 0
+    # The schema that is released says so, too, so that it describes the same table.
+    assert threea("release", "t.parquet", "--schema", "s/schema.toml", "--epsilon", 1, *FAST, "--out", "u")[0] == 0
+
+
 def check_german(path):
     """Check that rows are written as the file was that they stand for, and that every column holds something."""
     head, *lines = path.read_bytes().decode("cp1252").splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -30,6 +31,7 @@ from threea.table.from_types import widest
 from threea.table.layout import released
 from threea.table.reading_section import reading_of, stated
 from threea.table.schema import Kind, Origin, Schema
+from threea.table.supported import check_unit
 from threea.table.target_kind import with_target_kind
 from threea.table.writing import rehearse
 from threea.table.written import check_written_rules
@@ -45,6 +47,7 @@ def open_table(
     target: str | None = None,
     target_kind: str | None = None,
     dialect: Dialect | None = None,
+    drop: Sequence[str] = (),
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
     cap: float | None = None,
@@ -69,6 +72,7 @@ def open_table(
         target_kind: Without a schema, whether the target is a ``class`` or a ``number``; for whole numbers, noisy
             counts decide by default.
         dialect: How a CSV file is written; what it does not say is found in the header line.
+        drop: Columns that are never read and not released, besides those that the schema says.
         ledger: Where spending is written down; in memory by default, for this table alone.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
@@ -102,6 +106,7 @@ def open_table(
             target=target,
             target_kind=target_kind,
             dialect=dialect,
+            drop=drop,
             ledger=ledger,
             dataset=dataset,
             cap=cap,
@@ -124,6 +129,7 @@ def open_interior(
     target: str | None = None,
     target_kind: str | None = None,
     dialect: Dialect | None = None,
+    drop: Sequence[str] = (),
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
     cap: float | None = None,
@@ -136,17 +142,18 @@ def open_interior(
     noise: Noise | None = None,
 ) -> Interior:
     """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
+    schema = None if schema is None else schema.without(drop)
+    dropped = tuple(drop) if schema is None else schema.dropped
     read_as = reading_of(data, dialect, None if schema is None else schema.reading)
-    opened = (
-        (data, Frame())
-        if _only_sums(data)
-        else open_engine(data, read_as, engine, cluster, workers, ids_of(schema, unit.column))
-    )
-    backend, restore = opened
+    if _only_sums(data):
+        backend, restore = data, Frame()
+    else:
+        ids = ids_of(schema, unit.column)
+        backend, restore = open_engine(data, read_as, engine, cluster, workers, ids=ids, drop=dropped)
     read_as = getattr(backend, "dialect", None)
     described = described_as(backend.layout, schema, target, unit.column, target_kind)
     # A release says how its rows are written, as their table's were.
-    described = replace(described, reading=stated(read_as))
+    described = replace(described, reading=stated(read_as), dropped=dropped)
     if not described.valued:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     rehearse(described, backend.layout, restore)
@@ -209,8 +216,8 @@ def described_as(
         if name is not None and name not in layout.names:
             raise SettingError(not_a_column(role, name, layout.names))
     if unit is not None:
-        # What cannot be told apart cannot name a person: binary, lists and structures are refused as everywhere.
-        codec.kind_of(layout.field(unit))
+        # What cannot be told apart cannot name a person.
+        check_unit(layout, unit)
     if schema is None:
         return with_target_kind(widest(layout, target, unit), target_kind)
     if schema.origin is Origin.TYPES:

@@ -183,7 +183,7 @@ def open_tables(
 def _opened(role: str, data: Any, schema: Schema, key: str, dialect: Dialect | None, engine: str | None) -> _Opened:
     """Open one of the two tables, and check all of it that does not need the other."""
     read_as = reading_of(data, dialect, schema.reading)
-    backend, frame = open_engine(data, read_as, engine, ids=ids_of(schema, key))
+    backend, frame = open_engine(data, read_as, engine, ids=ids_of(schema, key), drop=schema.dropped)
     if not isinstance(backend, RowBackend):
         raise SettingError(f"the {role} table is on a cluster; two tables are read here, from files or memory")
     if key not in backend.layout.names:

@@ -48,8 +48,10 @@ class SampledTable:
             raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")
         check(query, Norm.L2)
         self._note(query)
+        # A table that cannot be sampled twice alike is refused before it is paid for.
+        sample = self._sample()
         self._interior.spending.pay(charge)
-        return noisy_sum(self._interior, query, event, self._sample())
+        return noisy_sum(self._interior, query, event, sample)
 
     def _sample(self) -> Backend:
         backend, noise = self._interior.backend, self._interior.noise

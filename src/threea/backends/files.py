@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,8 @@ from threea.backends.parts import ParquetPart, parts_of
 from threea.backends.reading import checked, reading
 from threea.backends.unchanged import Unchanged
 from threea.errors import InputError
-from threea.table.layout import declared, undeclared
+from threea.table.column_names import shown
+from threea.table.layout import declared, one_width, undeclared
 
 _SOMETHING = re.compile(rb"[^\r\n]")
 
@@ -34,19 +36,26 @@ class ParquetBackend(RowBackend):
     def __init__(self, path: Path) -> None:
         import pyarrow.dataset
 
-        self._dataset: Any = reading(path, "Parquet", lambda: pyarrow.dataset.dataset(path, format="parquet"))
-        if path.is_dir() and not self._dataset.files:
+        def opened(schema: pa.Schema | None = None) -> Any:
+            return reading(path, "Parquet", lambda: pyarrow.dataset.dataset(path, schema, format="parquet"))
+
+        self._dataset: Any = opened()
+        files = self._dataset.files
+        if path.is_dir() and not files:
             raise InputError(f"{path} holds no Parquet file; name a file or a folder of them")
-        self._path, self.unchanged = path, Unchanged.of(self._dataset.files)
+        _refuse_partitions(path, files)
+        self._path, self.unchanged = path, Unchanged.of(files)
         self.layout = declared(self._dataset.schema)
         reading(path, "Parquet", lambda: self.layout.names)
+        # Files may number a dictionary in as few bits as they need; each is read into more.
+        self._dataset = opened(one_width(self._dataset.schema))
         rows = 0
         for fragment in self._dataset.get_fragments():
             part = reading(path, "Parquet", lambda fragment=fragment: declared(fragment.physical_schema))
             rows += reading(path, "Parquet", lambda fragment=fragment: fragment.metadata.num_rows)
             refuse_too_many(rows)
             if not part.equals(self.layout):
-                raise InputError(f"{path} holds files with different columns or types; give files of one table")
+                raise InputError(f"{path}: {_difference(self.layout, part)}; write all files alike")
 
     def parts(self, workers: int) -> tuple[ParquetPart, ...]:
         """Return the table cut into parts, for workers that read them on their own."""
@@ -62,6 +71,31 @@ class ParquetBackend(RowBackend):
             yield batch
         # What was read before a change and after it was never one table.
         self.unchanged.check()
+
+
+def _refuse_partitions(path: Path, files: Sequence[str]) -> None:
+    """Refuse a folder whose subfolders' names hold values: those would not be read."""
+    inner = [folder for file in files for folder in Path(os.path.relpath(file, path)).parts[:-1]]
+    keys = sorted({folder.partition("=")[0] for folder in inner if "=" in folder})
+    if keys:
+        raise InputError(
+            f"{path} is partitioned: names of folders hold the values of {shown(keys)}, and are not read; "
+            "write all columns into the files, in one folder"
+        )
+
+
+def _difference(layout: pa.Schema, other: pa.Schema) -> str:
+    """Say how the columns of two files differ, by what is declared of them."""
+    for names in (layout.names, other.names):
+        lacking = [name for name in names if (name in layout.names) != (name in other.names)]
+        if lacking:
+            return f"column {shown(lacking)} is in one file and not in another"
+    if layout.names != other.names:
+        return "the columns of one file are in another order than those of another"
+    name, kind = next((f.name, f) for f, of_other in zip(layout, other, strict=True) if not f.equals(of_other))
+    if kind.type != other.field(name).type:
+        return f"column {shown([name])} has type {kind.type} in one file and {other.field(name).type} in another"
+    return f"column {shown([name])} may be missing by one file's schema, and not by another's"
 
 
 class CsvBackend(RowBackend):

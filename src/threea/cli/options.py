@@ -28,6 +28,9 @@ Multiline = Annotated[
     bool, typer.Option("--multiline", help="Values of a CSV file hold line breaks: one line may change others.")
 ]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Of an Excel file that has several.")]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", metavar="COL", help="A column that is never read nor released.")
+]
 Config = Annotated[
     Path | None,
     typer.Option(

@@ -15,6 +15,7 @@ from threea.cli.options import (
     Data,
     DateFormat,
     Decimal,
+    Drop,
     Encoding,
     Json,
     Multiline,
@@ -90,6 +91,7 @@ def release(
     date_format: DateFormat = None,
     multiline: Multiline = False,
     sheet: Sheet = None,
+    drop: Drop = None,
     adjacency: Annotated[
         str, typer.Option(help="add-remove or replace.", autocompletion=words("add-remove", "replace"))
     ] = "add-remove",
@@ -178,6 +180,7 @@ def release(
         target=target,
         target_kind=target_kind,
         dialect=dialect_of(separator, encoding, decimal, date_format, sheet, multiline=multiline),
+        drop=drop or (),
         adjacency=adjacency,
         recipe=recipe_of(recipe, set or []),
         rows=number_of_rows(rows),

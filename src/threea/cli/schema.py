@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from threea.cli import config, terminal
-from threea.cli.options import Config, Data, DateFormat, Decimal, DryRun, Encoding, Json, Multiline, Separator, Sheet
+from threea.cli.options import (
+    Config,
+    Data,
+    DateFormat,
+    Decimal,
+    Drop,
+    DryRun,
+    Encoding,
+    Json,
+    Multiline,
+    Separator,
+    Sheet,
+)
 
 if TYPE_CHECKING:
     from threea.table.schema import Schema
@@ -34,6 +46,7 @@ def schema(
     date_format: DateFormat = None,
     multiline: Multiline = False,
     sheet: Sheet = None,
+    drop: Drop = None,
     dry_run: DryRun = False,
     config_file: Config = None,
     as_json: Json = False,
@@ -48,12 +61,12 @@ def schema(
     terminal.say(config.told(context), skip_empty=True)
     told = {"notice": PRIVATE, "dry_run": dry_run, "from_config": config.taken(context), "out": out}
     if dry_run:
-        columns = check_table(data, target, unit, dialect)
+        columns = check_table(data, target, unit, dialect, drop or ())
         terminal.say(f"{out}: would describe {len(columns)} columns. A rehearsal: nothing was written.")
         terminal.result({**told, "columns": len(columns)})
         return
     with terminal.progress("Reading the table"):
-        proposed, notes = propose_schema(data, target, unit, dialect)
+        proposed, notes = propose_schema(data, target, unit, dialect, drop or ())
     save(proposed, notes, out)
     terminal.say(notes.get(READING, ""), skip_empty=True)
     terminal.say(f"{_task(proposed)}{_ids(proposed)}")

@@ -18,7 +18,7 @@ from typing import Any
 
 from threea.errors import SchemaError
 from threea.table import learned
-from threea.table.column import LOOKS, OTHER, Chunk, Column, Kind, column_fields, column_from, toml_text
+from threea.table.column import LOOKS, OTHER, Chunk, Column, Kind, column_fields, column_from, is_dropped, toml_text
 from threea.table.dialect import Dialect
 from threea.table.learned import Distance
 from threea.table.reading_section import reading_from, reading_items
@@ -56,6 +56,7 @@ class Schema:
         origin: Where it comes from: the owner, the table's types alone, answers of the door, or another release.
         source: For a schema of another release, that release's `synthetic_sha256`, where it is known.
         rules: What every row keeps; public knowledge as the rest is.
+        dropped: Columns of the table that are never read, and not released.
         reading: How the file is written that it describes, if it is text or a sheet.
 
     Raises:
@@ -69,6 +70,7 @@ class Schema:
     number_target: bool = False
     source: str = ""
     rules: tuple[Rule, ...] = ()
+    dropped: tuple[str, ...] = ()
     reading: Dialect | None = None
 
     def __post_init__(self) -> None:
@@ -148,6 +150,17 @@ class Schema:
             return str(self.origin)
         return f"taken from release {self.source or 'unnamed'}, whose epsilon is not in this certificate"
 
+    def without(self, names: Sequence[str]) -> Schema:
+        """Return the same schema with some columns that are never read.
+
+        Example:
+            >>> columns = {name: {"kind": "integer", "lower": 0, "upper": 9} for name in "ab"}
+            >>> Schema.of(columns).without(["b"]).dropped
+            ('b',)
+        """
+        kept = tuple(column for column in self.columns if column.name not in names)
+        return replace(self, columns=kept, dropped=tuple(dict.fromkeys((*self.dropped, *names))))
+
     def confirm(self) -> Schema:
         """Return the same schema, confirmed as public knowledge by the caller."""
         return replace(self, confirmed=True)
@@ -208,9 +221,10 @@ class Schema:
             >>> Schema.of({"age": {"kind": "integer", "lower": 0, "upper": 120}})["age"].upper
             120.0
         """
-        described = {name: column_from(name, fields) for name, fields in columns.items()}
+        dropped = tuple(name for name, fields in columns.items() if is_dropped(name, fields))
+        described = {name: column_from(name, fields) for name, fields in columns.items() if name not in dropped}
         kept = rules_from(list(rules) if isinstance(rules, tuple) else rules, described, folder)
-        return cls(tuple(described.values()), target=target, rules=kept)
+        return cls(tuple(described.values()), target=target, rules=kept, dropped=dropped)
 
     def to_toml(self, notes: Mapping[str, str] | None = None, *, marks: bool = False, release: str = "") -> str:
         """Write the schema as TOML.
@@ -237,6 +251,8 @@ class Schema:
             lines += [f"{key} = {toml_text(value)}" for key, value in column_fields(column)]
             if marks and column.as_read:
                 lines.append(f"as_read = {toml_text(column.as_read)}")
+        for name in self.dropped:
+            lines += ["", f"[column.{toml_text(name)}]", "drop = true"]
         for rule in self.rules:
             lines += ["", *rule_lines(rule, self._by_name)]
         return "\n".join(lines) + "\n"
