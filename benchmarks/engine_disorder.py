@@ -162,10 +162,12 @@ def restarted(engine: str, cluster: str, seed: int, kills: int = KILLS) -> dict[
             arguments = [engine, cluster, folder, str(ledger), str(answers)]
             code = f"from benchmarks.engine_disorder import drive; drive(*{arguments!r})"
             driver = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
-            _wait(lambda before=before: len(_lines(answers)) > before + 1, driver)
-            time.sleep(float(rng.uniform(0, 1)))
-            os.killpg(driver.pid, signal.SIGKILL)
-            driver.wait()
+            try:
+                _wait(lambda before=before: len(_lines(answers)) > before + 1, driver)
+                time.sleep(float(rng.uniform(0, 1)))
+            finally:
+                os.killpg(driver.pid, signal.SIGKILL)
+                driver.wait()
             now = sum(release.charged for release in Ledger(ledger).releases())
             # An answer without its charge, or a charge of an earlier driver that is gone.
             lost += max(len(_lines(answers)) - now, 0) + max(charged - now, 0)

@@ -431,7 +431,8 @@ def listening() -> set[str]:
     psutil = pytest.importorskip("psutil")
     here = psutil.Process()
     found = (socket for each in (here, *here.children(recursive=True)) for socket in each.net_connections("inet"))
-    return {socket.laddr.ip for socket in found if socket.status == psutil.CONN_LISTEN}
+    # Java, which another test may have started here, writes the same addresses in IPv6.
+    return {socket.laddr.ip.removeprefix("::ffff:") for socket in found if socket.status == psutil.CONN_LISTEN}
 
 
 def _from_here(chunk: dict[str, Any]) -> Any:

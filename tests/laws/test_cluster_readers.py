@@ -215,6 +215,8 @@ def test_a_cell_more_in_a_csv_file_changes_how_no_other_is_read(table: tuple[str
         ("Int64", [["1", "2"], ["", ""]], ["1", "2", "None", "None"]),
         ("boolean", [["True"], ["False", ""]], ["True", "False", "None"]),
         ("int32", [["1"], ["2"]], ["1", "2"]),
+        ("float32", [["1", "-0"], ["", ""]], ["1.0", "0.0", "None", "None"]),
+        ("float16", [["1"], ["2"]], ["1.0", "2.0"]),
     ],
 )
 def test_what_fits_a_partition_exactly_is_read(dtype: str, parts: list[list[str]], read: list[str]) -> None:

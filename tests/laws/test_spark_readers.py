@@ -108,6 +108,7 @@ def test_spark_types_that_no_schema_describes_are_refused_all_at_once(spark: Any
     said = r"^columns b \(array<int>\), c \(struct<x:int>\), d \(map<int,int>\), e \(binary\) have types that are not"
     with pytest.raises(InputError, match=said):
         open_engine(frame)
+    assert open_engine(frame, drop=["b", "c", "d", "e"])[0].layout.names == ["a", "f"]
 
 
 @pytest.mark.parametrize("other", [pa.float64(), pa.string(), pa.int32()])

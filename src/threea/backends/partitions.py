@@ -142,7 +142,7 @@ def _exact(values: pa.Array | None, kind: pa.DataType) -> pa.Array:
         raise TypeError
     values = values.cast(kind)
     # Whole numbers have one zero: -0 is 0 whatever its partition was taken for.
-    return pc.add(values, pa.scalar(0.0, kind)) if pa.types.is_floating(kind) else values
+    return pc.add(values.cast(pa.float64()), 0.0).cast(kind) if pa.types.is_floating(kind) else values
 
 
 def _holds(kind: pa.DataType, other: pa.DataType) -> bool:

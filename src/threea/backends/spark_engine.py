@@ -28,7 +28,7 @@ from threea.backends.parts import ParquetPart
 from threea.backends.reading import in_one_form
 from threea.backends.tasks import Kept, Outcome, Ranked, Task, UnitPairs, run
 from threea.errors import InputError, MissingExtra, SettingError
-from threea.table.column_names import shown
+from threea.table.supported import refuse_unsupported
 
 _ANSWER = "part long, answer binary"
 _PAIRS = "unit binary, row binary, part long, place long, rows long, checksum binary"
@@ -332,8 +332,7 @@ def layout_of(frame: Any) -> pa.Schema:
     Raises:
         InputError: Some are of types that no schema can describe.
     """
-    others = [f"{field.name} ({field.dataType.simpleString()})" for field in frame.schema if not _is_read(field)]
-    if others:
-        raise InputError(f"columns {shown(others)} have types that are not supported; drop or convert them")
+    # Before Arrow is asked for them: some it does not know.
+    refuse_unsupported((), {f.name: f.dataType.simpleString() for f in frame.schema if not _is_read(f)})
     layout: pa.Schema = _collected(lambda: frame.limit(0).toArrow().schema)
     return layout
