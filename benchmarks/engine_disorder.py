@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threea.anonymize.ledger import Ledger
 
 from benchmarks.engine_faults import (
     PARTS,
@@ -39,6 +38,7 @@ from threea.backends.dask_engine import connect
 from threea.backends.spark_engine import prepare_java, session
 from threea.budget import Budget
 from threea.errors import InputError
+from threea.ledger import Ledger
 from threea.testing import SilentNoise
 
 EXECUTORS = "local-cluster[2,1,1024]"

@@ -20,7 +20,6 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from reader_law import KEY, READ, REFUSED, AtTheDoor, check_one_more_row, check_refusal
-from threea.anonymize.ledger import Ledger
 
 import threea
 from threea import hospital
@@ -31,6 +30,7 @@ from threea.backends.source import _open_pandas, _pandas_array
 from threea.backends.unit_tags import unit_tags
 from threea.budget import Budget
 from threea.errors import InputError
+from threea.ledger import Ledger
 
 pd = pytest.importorskip("pandas", reason="needs pandas")
 dd = pytest.importorskip("dask.dataframe", reason="needs dask.dataframe")

@@ -14,13 +14,13 @@ import pytest
 from engine_laws import KEY, TABLE, expected, kept, samples
 from reader_law import check_refusal
 from test_engines import LIGHT_JAVA, LIGHT_SPARK
-from threea.anonymize.ledger import Ledger
 
 from threea import hospital
 from threea.anonymize.open_table import _Marks, open_table
 from threea.backends import open_engine
 from threea.budget import Budget
 from threea.errors import InputError
+from threea.ledger import Ledger
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
 
