@@ -112,6 +112,11 @@ class Place:
         moved.unlink() if self._exists else shutil.rmtree(moved)
 
     @property
+    def final(self) -> Path:
+        """The folder beyond all links, where the files will be."""
+        return self._final
+
+    @property
     def free(self) -> int | None:
         """How many bytes can be written there; None if the file system does not say."""
         usage = shutil.disk_usage(self._staging)

@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -117,6 +118,7 @@ def write(
     progress: Progress | None = None,
     check: Callable[[], object] | None = None,
     elsewhere: Elsewhere | None = None,
+    kept: bool = False,
 ) -> list[Path]:
     """Write synthetic rows, certificate, report, schema and model to a folder.
 
@@ -130,6 +132,7 @@ def write(
         progress: Told how many rows are written.
         check: Called when all is written and nothing published yet; what it raises stops the release.
         elsewhere: Where the files of a large table are drawn; here by default. They hold the same bytes.
+        kept: Whether what is written is kept elsewhere meanwhile, to be written again if this fails.
 
     Returns:
         The files made.
@@ -138,11 +141,17 @@ def write(
         SettingError: The disk is full, or somebody took the folder meanwhile.
     """
     charged = bool(release.spent)
-    return written(place, lambda: _fill(release, place, progress, elsewhere), charged=charged, check=check)
+    fill = partial(_fill, release, place, progress, elsewhere)
+    return written(place, fill, charged=charged, check=check, kept=kept)
 
 
 def written(
-    place: Place, fill: Callable[[], None], *, charged: bool, check: Callable[[], object] | None = None
+    place: Place,
+    fill: Callable[[], None],
+    *,
+    charged: bool,
+    check: Callable[[], object] | None = None,
+    kept: bool = False,
 ) -> list[Path]:
     """Fill a claimed folder and give the files their names, or leave nothing.
 
@@ -151,6 +160,7 @@ def written(
         fill: Writes its files.
         charged: Whether they were paid for.
         check: Called when all is written and nothing published yet; what it raises stops the release.
+        kept: Whether what is written is kept elsewhere, too.
 
     Returns:
         The files made.
@@ -158,7 +168,7 @@ def written(
     Raises:
         SettingError: The disk is full, or somebody took the folder meanwhile.
     """
-    with outcome(lambda: stated(charged=charged, written=place.published)):
+    with outcome(lambda: stated(charged=charged, written=place.published, kept=kept)):
         try:
             with place:
                 fill()
@@ -169,7 +179,7 @@ def written(
                 return files
         except OSError as error:
             what = "is written, but may not outlast a power loss" if place.published else "cannot be written"
-            remedy = "make room or choose another place; from Python, release.save writes the same release for free"
+            remedy = "make room or choose another place; writing the same release again costs nothing"
             reason = error.strerror or type(error).__name__
             raise SettingError(f"out ({place.folder}) {what}: {reason}; {remedy}") from None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,10 @@ class SampledTable:
             raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")
         check(query, Norm.L2)
         self._note(query)
-        self._interior.spending.pay(charge)
+        ask = partial(self._answer, query, event)
+        return self._interior.spending.answered(charge, (query, self.rate), ask)
+
+    def _answer(self, query: Query, event: Sampled) -> Answer:
         return noisy_sum(self._interior, query, event, self._sample())
 
     def _sample(self) -> Backend:
