@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from threea import interrupts
 from threea.cli import config, terminal
 from threea.cli.options import (
     Config,
@@ -261,6 +262,8 @@ def make(
         check_room(place, len(table.layout), prepared.rows if isinstance(prepared.rows, int) else None)
         with outcome(lambda: prepared.fate(written=place.published)):
             _show_receipt(prepared, note)
+            # What was loaded meanwhile may have swallowed one; nothing is spent yet.
+            interrupts.check()
             with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
                 made = replace(prepared.made(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
             told = {"from_config": defaults or {}, **_receipt_of(prepared)}

@@ -47,7 +47,7 @@ def _end(kind: str, message: str) -> None:
 
 def release(order: dict[str, Any], tell: Tell) -> None:
     """Make a release, as `threea release` does."""
-    from threea import publish
+    from threea import publish, resuming
     from threea.report import words
     from threea.session import prepare
     from threea.studio.choices import prepare_options
@@ -58,14 +58,15 @@ def release(order: dict[str, Any], tell: Tell) -> None:
         prepared = prepare(order["data"], **options)
         rows = prepared.rows if isinstance(prepared.rows, int) else None
         publish.check_room(place, len(prepared.table.layout), rows)
-        with outcome(lambda: stated(charged=prepared.table.charged, written=place.published)):
+        with outcome(lambda: prepared.fate(written=place.published)):
             tell(receipt=str(prepared))
-            made = prepared.run(lambda stage, done, of: tell(stage=stage, done=done, of=of))
+            made = prepared.made(lambda stage, done, of: tell(stage=stage, done=done, of=of))
             made = replace(made, spreadsheet_safe=order["spreadsheet_safe"])
-            publish.write(
+            resuming.write(
                 made,
                 place,
-                lambda done: tell(stage="writing synthetic rows", done=done, of=made.rows),
+                prepared.transcript,
+                progress=lambda done: tell(stage="writing synthetic rows", done=done, of=made.rows),
                 check=prepared.table.check_ledger,
             )
             told = [words.REBALANCED if made.classes else "", made.rows_note]
