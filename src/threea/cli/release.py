@@ -235,7 +235,8 @@ def make(
         options: As of `session.prepare`.
     """
     from threea import resuming
-    from threea.publish import check_folder, check_format, check_room, claim
+    from threea.cost import size_of
+    from threea.publish import check_folder, check_format, claim, take_room
     from threea.session import prepare, rehearse
 
     form = form_of_file(data) if form is None else form
@@ -259,7 +260,7 @@ def make(
         with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
             prepared = prepare(data, resume=resume, **options)
         table = prepared.table
-        check_room(place, len(table.layout), prepared.rows if isinstance(prepared.rows, int) else None)
+        take_room(place, (table.schema, table.layout), prepared.rows, size_of(data))
         with outcome(lambda: prepared.fate(written=place.published)):
             _show_receipt(prepared, note)
             # What was loaded meanwhile may have swallowed one; nothing is spent yet.

@@ -110,8 +110,9 @@ def _make(
     options: dict[str, Any],
 ) -> None:
     """Check everything that needs no spending, show the receipt, spend, write."""
+    from threea.cost import size_of
     from threea.linked import prepare_tables, rehearse_tables
-    from threea.publish import check_folder, check_format, check_room, claim
+    from threea.publish import check_folder, check_format, claim, take_room
 
     check_format(form, spreadsheet_safe=spreadsheet_safe)
     if dry_run:
@@ -124,8 +125,8 @@ def _make(
     with claim(out, form, ledger=options["ledger"]) as place:
         with terminal.progress("Opening the tables") as advance, telling(terminal.parts(advance)):
             prepared = prepare_tables(parents, children, **options)
-        both = len(prepared.tables.parents.layout) + len(prepared.tables.children.layout)
-        check_room(place, both, prepared.rows if isinstance(prepared.rows, int) else None)
+        above, below = ((table.schema, table.layout) for table in (prepared.tables.parents, prepared.tables.children))
+        take_room(place, above, prepared.rows, size_of(parents) + size_of(children), below)
         with outcome(lambda: stated(charged=prepared.tables.parents.charged, written=place.published)):
             terminal.say(str(prepared))
             made = _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)

@@ -48,6 +48,7 @@ def _end(kind: str, message: str) -> None:
 def release(order: dict[str, Any], tell: Tell) -> None:
     """Make a release, as `threea release` does."""
     from threea import publish, resuming
+    from threea.cost import size_of
     from threea.report import words
     from threea.session import prepare
     from threea.studio.choices import prepare_options
@@ -56,8 +57,8 @@ def release(order: dict[str, Any], tell: Tell) -> None:
     options = prepare_options(order)
     with publish.claim(order["out"], order["form"], ledger=options["ledger"]) as place:
         prepared = prepare(order["data"], **options)
-        rows = prepared.rows if isinstance(prepared.rows, int) else None
-        publish.check_room(place, len(prepared.table.layout), rows)
+        table = prepared.table
+        publish.take_room(place, (table.schema, table.layout), prepared.rows, size_of(order["data"]))
         with outcome(lambda: prepared.fate(written=place.published)):
             tell(receipt=str(prepared))
             made = prepared.made(lambda stage, done, of: tell(stage=stage, done=done, of=of))
