@@ -376,6 +376,24 @@ def test_the_interpreter_has_its_interrupts_back():
     assert signal.getsignal(signal.SIGINT) is usual
 
 
+def test_a_terminal_that_lacks_characters_is_no_bug_after_the_charge(stays, described, tmp_path):
+    """In a locale of ASCII alone a release was charged and written, and ended as an internal error."""
+    arguments = ["--schema", described, *map(str, FAST), "--epsilon", "1", "--out", tmp_path / "d\u00e9"]
+    command = [sys.executable, "-m", "threea", "release", stays, *map(str, arguments)]
+    ascii_only = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "TZ": ":/nowhere"}
+    done = subprocess.run(command, capture_output=True, env=os.environ | ascii_only, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"d\\xe9/certificate.json\n" in done.stdout
+
+
+def test_a_folder_with_a_line_break_in_its_name_is_one_line(threea, stays, described):
+    code, out, _ = threea("release", stays, "--schema", described, *FAST, "--epsilon", 1, "--out", "new\nline")
+    assert code == 0
+    assert "  new\\nline/certificate.json\n" in out
+    code, _, err = threea("release", stays, "--schema", described, *FAST, "--epsilon", 1, "--out", "new\nline")
+    assert (code, err.count("\n")) == (2, 1)
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_signal_ends_a_release_as_an_interrupt_does(stays, described, tmp_path, name, exists):

@@ -44,6 +44,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line, and end it with one line and an exit code if something is wrong."""
+    # A terminal that lacks a character gets its code; to fail for it after the charge would be too late.
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
     # Before anything is parsed: a flag that cannot be parsed is told to scripts, too.
     terminal.for_scripts("--json" in sys.argv[1:])
     with interrupts.noted() as interrupted:

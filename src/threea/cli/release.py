@@ -347,7 +347,7 @@ def _tell(release: Release, files: list[Path]) -> None:
         terminal.say(release.score.sentence)
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
     for file in files:
-        terminal.say(f"  {file}")
+        terminal.name(file)
 
 
 def form_of_file(data: Any) -> str:

@@ -147,5 +147,5 @@ def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) 
         f"Guarantee: {release.guarantee}. {release.rows:,} synthetic parents and their children {promise}. Files:"
     )
     for file in files:
-        terminal.say(f"  {file}")
+        terminal.name(file)
     return {"guarantee": str(release.guarantee), "parents": release.rows, "files": files}

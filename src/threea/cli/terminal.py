@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from typing import Any
 
 from threea import interrupts
@@ -64,6 +65,11 @@ def say(line: str, *, skip_empty: bool = False) -> None:
     if _audience["scripts"] or (skip_empty and not line):
         return
     sys.stdout.write("\n".join(printable(part) for part in line.split("\n")) + "\n")
+
+
+def name(file: PathLike[str]) -> None:
+    """Write the name of a file that was made: one line, whatever the name holds."""
+    say(f"  {printable(str(file))}")
 
 
 def complain(line: str) -> None:
