@@ -1,13 +1,11 @@
 """An interrupted release is not lost: the same again with `--resume` goes on with the same answers, for no charge."""
 
 import dataclasses
-import hashlib
 import json
 import os
 import signal
 import sys
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,37 +17,9 @@ from threea.anonymize.unfinished import home_of
 from threea.errors import SettingError
 from threea.release import Release
 from threea.session import prepare
-from threea.testing.noise import SeededNoise
+from threea.testing.noise import RepeatedNoise
 
 FATE = "the same again with --resume"
-
-
-class RepeatedNoise(SeededNoise):
-    """Noise that a sum and its scale decide: a question gets the same answer however often it is asked."""
-
-    secure = False
-
-    def __init__(self):
-        super().__init__(0)
-
-    def _seeded(self, sums, scale):
-        content = np.asarray(sums).tobytes() + str(scale).encode()
-        self._rng = np.random.default_rng(int.from_bytes(hashlib.sha256(content).digest()[:8], "little"))
-
-    def gaussian(self, sums, scale):
-        self._seeded(sums, scale)
-        return super().gaussian(sums, scale)
-
-    def laplace(self, sums, scale):
-        self._seeded(sums, scale)
-        return super().laplace(sums, scale)
-
-    def bernoulli(self, rate, size):
-        return np.random.default_rng(size).random(size) < rate
-
-    def exponential(self, scores, scale):
-        self._seeded(scores, scale)
-        return super().exponential(scores, scale)
 
 
 class Cut(BaseException):
