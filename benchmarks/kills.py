@@ -30,7 +30,7 @@ from threea.anonymize.ledger import Ledger
 from threea.anonymize.unfinished import home_of
 from threea.testing.noise import RepeatedNoise
 
-KILLS, ROWS, SEED, RECIPE = 1000, 200, 20261116, "labeltree"
+KILLS, ROWS, SEED, RECIPE = 1000, 200, 20261116, "privbayes"
 ACTS = {
     "close", "commit", "connect", "execute", "flock", "fsync", "ftruncate", "mkdir", "open", "rename", "rmdir",
     "unlink", "write",
@@ -233,10 +233,11 @@ def _struck(
     code, _, _ = _run(folder, ledger, home / "next", "--resume")
     assert code == 2
     assert not home_of(ledger).exists()
-    code, _, _ = _run(folder, ledger, home / "next")
-    assert code == 0, "the next release failed"
-    assert whole(home / "next")
-    assert not staging(home)
+    if again is None:
+        code, _, _ = _run(folder, ledger, home / "next")
+        assert code == 0, "the next release failed"
+        assert whole(home / "next")
+        assert not staging(home)
     return seen
 
 

@@ -57,7 +57,7 @@ def _parquet_width(column: Column, kind: pa.DataType) -> float:
         return own + 2 + 4 + _longest(column, kind)
     try:
         # A dictionary of 65,536 different values is still one, with indices of two bytes beside it.
-        return own + 2 + kind.bit_width / 8
+        return own + 2 + int(kind.bit_width) / 8
     except ValueError:
         return own + 2 + _UNKNOWN
 
@@ -68,7 +68,7 @@ def _texts(column: Column) -> Sequence[str]:
 
 
 def _longest(column: Column, kind: pa.DataType) -> float:
-    if pa.types.is_temporal(kind) or column.kind in (Kind.DATE,):
+    if pa.types.is_temporal(kind) or column.kind.temporal:
         return 10 if pa.types.is_date32(kind) else _MOMENT
     if pa.types.is_integer(kind) and column.lower is not None and column.upper is not None:
         ends = (column.lower, column.upper, *column.special)
