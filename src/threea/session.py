@@ -97,11 +97,12 @@ class Prepared:
             SettingError: It is a rehearsal.
         """
         release = self.made(progress)
-        self.forget()
+        if self.transcript:
+            self.transcript.forget()
         return release
 
     def made(self, progress: Progress | None = None) -> Release:
-        """Do as `run`, and keep what can be resumed until `forget`: for who still has to write the files."""
+        """Do as `run`, and keep what can be resumed until the files are written (`resuming.write`)."""
         if self.rehearsal:
             raise SettingError("a rehearsal cannot be run, for its ledger would not remember it; prepare the release")
         with outcome(lambda: self.fate(written=False)):
@@ -119,11 +120,6 @@ class Prepared:
         made = self.recipe.run(self.table, plan=self.plan, **options)
         made = replace(made, balance=self.balance)
         return scoring.scored(made, self.recipe, self.table, self.plan) if self.score else made
-
-    def forget(self) -> None:
-        """Remove what was kept for a resumption: the release is in its user's hands."""
-        if self.transcript:
-            self.transcript.forget()
 
     def fate(self, *, written: bool) -> str:
         """Say what became of the release, for an error that ends it."""

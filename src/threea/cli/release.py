@@ -245,7 +245,7 @@ def make(
         check_folder(out)
         with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
             rehearsed = rehearse(data, **options)
-        _show_receipt(rehearsed, note)
+        terminal.say("\n".join(filter(None, [note, str(rehearsed)])))
         terminal.result({"dry_run": True, "from_config": defaults or {}, **_receipt_of(rehearsed)})
         return
     with claim(out, form, ledger=options.get("ledger")) as place:
@@ -262,7 +262,7 @@ def make(
         table = prepared.table
         take_room(place, (table.schema, table.layout), prepared.rows, size_of(data))
         with outcome(lambda: prepared.fate(written=place.published)):
-            _show_receipt(prepared, note)
+            terminal.say("\n".join(filter(None, [note, str(prepared)])))
             # What was loaded meanwhile may have swallowed one; nothing is spent yet.
             interrupts.check()
             with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
@@ -286,10 +286,6 @@ def _finish(
         files = resuming.write(release, place, transcript, progress=advance, check=check, elsewhere=elsewhere)
     _tell(release, files)
     terminal.result({"dry_run": False, **told, **_made(release), "files": files})
-
-
-def _show_receipt(prepared: Prepared, note: str) -> None:
-    terminal.say("\n".join(filter(None, [note, str(prepared)])))
 
 
 def _receipt_of(prepared: Prepared) -> dict[str, Any]:
