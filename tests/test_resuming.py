@@ -386,3 +386,15 @@ def test_an_interrupt_says_that_it_can_be_resumed(run, monkeypatch):
     finally:
         signal.signal(signal.SIGINT, before)
     assert (code, FATE in err, err.count("\n")) == (130, True, 1)
+
+
+def test_a_schema_that_is_being_found_is_found_once(table, monkeypatch):
+    """Which values a column holds is an answer whose size is not public; it comes back as it was."""
+    options = {"target": "died", "epsilon": 3.0, "recipe": "independent", "ledger": "ledger.db", "rows": 50}
+    ended(monkeypatch, prepare(table, **options).run, Ledger, "charge", 3, after=True)
+    ended(monkeypatch, prepare(table, resume=True, **options).run, Ledger, "charge", 2, after=True)
+    release = prepare(table, resume=True, **options).run()
+    assert release.guarantee == "proven"
+    with Ledger("ledger.db") as book:
+        (row,) = book.releases()
+    assert (row.epsilon, row.charged) == (3.0, row.planned)
