@@ -27,6 +27,7 @@ PARSED = {
     "threea evaluate": "a minute; tests/cli/test_measuring.py has its own",
     "threea release-tables": "two tables of their own; tests/linked has them",
     "--sheet": "needs a workbook; tests/backends/test_excel.py makes some",
+    "--resume": "nothing was interrupted here; tests/test_resuming.py interrupts",
     "--engine dask": "workers take seconds to start; the tutorial's Python block starts them",
 }
 REHEARSED = {

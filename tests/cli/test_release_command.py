@@ -1,5 +1,6 @@
 """What `threea release` takes and says: dialects, forms, dry runs, help, versions, and clean ends."""
 
+import contextlib
 import json
 import os
 import re
@@ -15,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import threea as package
-from threea import cli, hospital
-from threea.cli import terminal
+from threea import cli, hospital, interrupts
 from threea.evaluate.evidence import Evidence
 from threea.ledger import Ledger
 from threea.table.dialect import MULTILINE, Dialect
@@ -482,9 +482,93 @@ def test_an_interrupt_that_a_library_mistakes_for_its_own_error_is_still_one(cap
 
 def test_the_interpreter_has_its_interrupts_back():
     usual = signal.getsignal(signal.SIGINT)
-    with terminal.interrupts():
+    with interrupts.noted():
         pass
     assert signal.getsignal(signal.SIGINT) is usual
+
+
+def test_a_terminal_that_lacks_characters_is_no_bug_after_the_charge(stays, described, tmp_path):
+    """In a locale of ASCII alone a release was charged and written, and ended as an internal error."""
+    arguments = ["--schema", described, *map(str, FAST), "--epsilon", "1", "--out", tmp_path / "d\u00e9"]
+    command = [sys.executable, "-m", "threea", "release", stays, *map(str, arguments)]
+    ascii_only = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "TZ": ":/nowhere"}
+    done = subprocess.run(command, capture_output=True, env=os.environ | ascii_only, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"d\\xe9/certificate.json\n" in done.stdout
+
+
+def test_a_folder_with_a_line_break_in_its_name_is_one_line(threea, stays, described):
+    code, out, _ = threea("release", stays, "--schema", described, *FAST, "--epsilon", 1, "--out", "new\nline")
+    assert code == 0
+    assert "  new\\nline/certificate.json\n" in out
+    code, _, err = threea("release", stays, "--schema", described, *FAST, "--epsilon", 1, "--out", "new\nline")
+    assert (code, err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_signal_ends_a_release_as_an_interrupt_does(stays, described, tmp_path, name, exists):
+    """TERM and HUP ended it without a word on the charge, and left a staging folder in a folder that was there."""
+    out, ledger = tmp_path / "r", tmp_path / "ledger.db"
+    if exists:
+        out.mkdir()
+    code = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from threea import publish\n"
+        f"publish._fill = lambda *_: os.kill(os.getpid(), signal.{name})\n"
+        "from threea.cli import main\n"
+        "main()\n"
+    )
+    arguments = ["--schema", described, "--recipe", "independent", "--epsilon", "1", "--ledger", ledger, "--out", out]
+    command = [sys.executable, "-c", code, "release", stays, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 128 + getattr(signal, name)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("interrupted: no result was written; what was charged stays charged; the same again")
+    assert out.exists() == exists
+    assert not list(tmp_path.rglob(".threea-staging-*"))
+
+
+def test_a_second_signal_of_a_shutdown_does_not_break_what_is_undone():
+    with interrupts.noted() as numbers:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGTERM)
+        assert numbers == [signal.SIGTERM, signal.SIGHUP, signal.SIGTERM]
+        assert interrupts.code_of(numbers) == 143
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupts.noted():
+            signal.raise_signal(signal.SIGHUP)
+            interrupts.check()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_that_is_swallowed_while_modules_load_charges_nothing(threea, tmp_path, monkeypatch, name):
+    from threea import session
+
+    real = session.prepare
+
+    def swallowing(*arguments, **options):
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(getattr(signal, name))
+        return real(*arguments, **options)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(session, "prepare", swallowing)
+        code, _, err = threea("demo", "--out", tmp_path / "demo")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (code, err) == (128 + getattr(signal, name), "interrupted: no result was written; nothing was charged\n")
+    assert not (tmp_path / "demo").exists()
 
 
 def test_an_interrupt_while_the_command_line_loads_is_one_line():

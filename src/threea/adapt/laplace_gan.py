@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,8 @@ class NoisyInputs(LaplaceGan):
 
 class NoisyGradients(LaplaceGan):
     """Train against private rows, by gradients with Laplace noise."""
+
+    prepays: ClassVar[bool] = True
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Ask for the classes and, if there are features, for a gradient over all rows in every step."""

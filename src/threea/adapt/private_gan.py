@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class PrivateGan:
         SettingError: A setting is outside its bounds.
     """
 
+    prepays: ClassVar[bool] = True
     epochs: float
     rate: float
     width: int

@@ -18,6 +18,7 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.interior import Interior
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.spending import Spending, Unit
+from threea.anonymize.transcript import Transcript
 from threea.backends import Backend, Engine, open_engine
 from threea.backends.frames import Frame
 from threea.backends.hashing import mixed, row_hashes
@@ -59,6 +60,7 @@ def open_table(
     cluster: Any = None,
     workers: int | None = None,
     noise: Noise | None = None,
+    transcript: Transcript | None = None,
 ) -> PrivateTable:
     """Put a table behind the door.
 
@@ -85,6 +87,7 @@ def open_table(
         cluster: Of Dask or Spark: an address, a client or a session; by default workers on this machine.
         workers: How many of those.
         noise: For tests only: a release with noise that is not secure is stamped `guarantee: none`.
+        transcript: Keeps the answers beside the ledger, so that an interrupted release can go on.
 
     Raises:
         InputError: The data cannot be read or could not be written, or has no rows or no target values.
@@ -117,6 +120,7 @@ def open_table(
             cluster=cluster,
             workers=workers,
             noise=noise,
+            transcript=transcript,
         )
     )
 
@@ -140,6 +144,7 @@ def open_interior(
     cluster: Any = None,
     workers: int | None = None,
     noise: Noise | None = None,
+    transcript: Transcript | None = None,
 ) -> Interior:
     """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
     schema = None if schema is None else schema.without(drop)
@@ -161,13 +166,13 @@ def open_interior(
     # Whatever the noise needs is loaded before anything is charged.
     drawn = SecureNoise() if noise is None else noise
     # Which of a person's rows count is no secret of the noise; tests that replace it want the same ones each time.
-    key = secrets.token_bytes(32) if noise is None else bytes(32)
+    key = bytes(32) if noise else secrets.token_bytes(32) if transcript is None else transcript.key
     if isinstance(backend, Engine):
         refuse_nothing_to_learn(backend, described.target)
     # A table that is refused leaves no new ledger behind.
     book = book_of(ledger, cap, new_ledger)
     # A ledger made for this table alone cannot meet its rows again.
-    mark = _no_fingerprint if ledger is None else partial(fingerprint, backend)
+    mark = _no_fingerprint if ledger is None else partial(_met, backend, transcript)
     book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {unit.described}")
     if unit.column is not None:
         if not isinstance(backend, Engine):
@@ -176,7 +181,7 @@ def open_interior(
     return Interior(
         backend=backend,
         schema=described,
-        spending=Spending(budget, book, dataset),
+        spending=Spending(budget, book, dataset, transcript),
         noise=drawn,
         unit=unit,
         key=key,
@@ -277,6 +282,14 @@ def fingerprint(backend: Backend, secret: bytes) -> str:
     """Return a keyed fingerprint of the rows, whatever their order: a sum, like everything else."""
     sums = backend.sum(_Marks(secret), backend.layout.names)
     return hashlib.blake2b(sums.tobytes(), key=secret, digest_size=16).hexdigest()
+
+
+def _met(backend: Backend, transcript: Transcript | None, secret: bytes) -> str:
+    """Return the rows' fingerprint, once the transcript has seen that they are its own."""
+    mark = fingerprint(backend, secret)
+    if transcript is not None:
+        transcript.rows_are(mark)
+    return mark
 
 
 def _no_fingerprint(secret: bytes) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,8 @@ class SampledTable:
         check(query, Norm.L2)
         self._note(query)
         # A table that cannot be sampled twice alike is refused before it is paid for.
-        sample = self._sample()
-        self._interior.spending.pay(charge)
-        return noisy_sum(self._interior, query, event, sample)
+        ask = partial(noisy_sum, self._interior, query, event, self._sample())
+        return self._interior.spending.answered(charge, (query, self.rate), ask)
 
     def _sample(self) -> Backend:
         backend, noise = self._interior.backend, self._interior.noise

@@ -88,7 +88,7 @@ def evaluate(
         terminal.say(f"{answer.question} {answer.verdict}. {answer.text}")
     terminal.say(f"{NOTICE}. Files:")
     for file in files:
-        terminal.say(f"  {file}")
+        terminal.name(file)
     plain = [{"question": each.question, "verdict": each.verdict, "text": each.text} for each in found]
     terminal.result({**told, "answers": plain, "warnings": scores["warnings"], "files": files})
 
@@ -134,7 +134,7 @@ def audit(
     if out is not None and record is not None:
         write_whole(out, to_json(result))
         record.unlink(missing_ok=True)
-        terminal.say(f"  {out}")
+        terminal.name(out)
     terminal.result(result)
     if result["violation"]:
         raise typer.Exit(VIOLATED)
@@ -186,7 +186,7 @@ def _replay(name: str, epsilon: float, delta: float, out: Path | None) -> None:
     result = {"recipe": name, "epsilon": epsilon, "delta": delta, "questions": listed}
     if out is not None:
         write_whole(out, to_json(result))
-        terminal.say(f"  {out}")
+        terminal.name(out)
     terminal.result(result)
     if any(question.over for question in questions):
         raise typer.Exit(VIOLATED)
@@ -264,7 +264,7 @@ def _draw_figures(data: Path, out: Path | None, others: dict[str, object]) -> No
 
 def _show_files(files: Sequence[Path]) -> None:
     for file in files:
-        terminal.say(f"  {file}")
+        terminal.name(file)
     terminal.result({"files": files})
 
 

@@ -48,6 +48,6 @@ def split(
     advice = "Private, both: release from the first, give both to `threea evaluate`."
     terminal.say((rehearsal if dry_run else "") + advice)
     for file in files:
-        terminal.say(f"  {file}")
+        terminal.name(file)
     told = {"dry_run": dry_run, "from_config": config.taken(context)}
     terminal.result({**told, "train": files[0], "holdout": files[1]})

@@ -111,8 +111,9 @@ def _make(
     options: dict[str, Any],
 ) -> None:
     """Check everything that needs no spending, show the receipt, spend, write."""
+    from threea.cost import size_of
     from threea.linked import prepare_tables, rehearse_tables
-    from threea.publish import check_folder, check_format, check_room, claim
+    from threea.publish import check_folder, check_format, claim, take_room
 
     check_format(form, spreadsheet_safe=spreadsheet_safe)
     if dry_run:
@@ -125,8 +126,8 @@ def _make(
     with claim(out, form, ledger=options["ledger"]) as place:
         with terminal.progress("Opening the tables") as advance, telling(terminal.parts(advance)):
             prepared = prepare_tables(parents, children, **options)
-        both = len(prepared.tables.parents.layout) + len(prepared.tables.children.layout)
-        check_room(place, both, prepared.rows if isinstance(prepared.rows, int) else None)
+        above, below = ((table.schema, table.layout) for table in (prepared.tables.parents, prepared.tables.children))
+        take_room(place, above, prepared.rows, size_of(parents) + size_of(children), below)
         with outcome(lambda: stated(charged=prepared.tables.parents.charged, written=place.published)):
             terminal.say(str(prepared))
             made = _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
@@ -151,5 +152,5 @@ def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) 
         f"Guarantee: {release.guarantee}. {release.rows:,} synthetic parents and their children {promise}. Files:"
     )
     for file in files:
-        terminal.say(f"  {file}")
+        terminal.name(file)
     return {"guarantee": str(release.guarantee), "parents": release.rows, "notes": told, "files": files}

@@ -41,11 +41,11 @@ def guessed(schema: Schema, train: pa.Table) -> str | None:
 
     Of the columns that the release leaves out, those named as ids are, with many values, may too.
     """
-    ids = [column.name for column in schema.columns if column.kind is Kind.ID]
+    own = [column.name for column in schema.columns if column.kind is Kind.ID]
     released = {column.name for column in schema.columns}
     others = [name for name in train.column_names if name not in released and ids.named(name)]
-    counts = {name: pc.count_distinct(train[name]).as_py() for name in (*ids, *others)}
-    shared = [name for name, count in counts.items() if count < train.num_rows and (name in ids or count >= MANY)]
+    counts = {name: pc.count_distinct(train[name]).as_py() for name in (*own, *others)}
+    shared = [name for name, count in counts.items() if count < train.num_rows and (name in own or count >= MANY)]
     return min(shared, key=lambda name: counts[name], default=None)
 
 

@@ -160,6 +160,7 @@ class PreparedTables:
         notes += [f"The children take {cost.described}." for cost in self.costs[1:]]
         if self.ledger is None:
             notes.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
+        notes.append("Interrupted, the whole plan stays charged, and two tables cannot be resumed.")
         if self.rehearsal:
             notes.append("A rehearsal: nothing was spent, nothing written.")
         cost = self.costs[0] if self.costs else None
