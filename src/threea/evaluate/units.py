@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from threea.describe import ids
 from threea.table.schema import Kind, Schema
 
 Units = NDArray[np.int64]
