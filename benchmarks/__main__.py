@@ -42,6 +42,7 @@ NAMES = (
     "rows",
     "ledger_faults",
     "fuzz",
+    "hostile_models",
     "kills",
     "replay",
     "engine_faults",
