@@ -1,4 +1,4 @@
-"""Model files that somebody wrote to do harm: changed inside, and their own hash made anew, so that they pass for whole.
+"""Model files that somebody wrote to do harm: changed inside, their own hash made anew, so that they pass for whole.
 
 A value, an array, a text or the structure is changed. Each file is read, and rows are drawn from it, in a process of
 its own with limits. What may happen: rows, or one line that refuses. What may not: an error that asks to be reported,
