@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import resource
 import subprocess
@@ -58,6 +59,48 @@ class Limits:
     def __str__(self) -> str:
         """Say them in words."""
         return f"{self.memory / 1e9:.1f} GB of memory and {self.seconds} seconds of processor time"
+
+
+def available_memory(system: Path = Path("/")) -> float:
+    """Return how many bytes this process may still take: what the machine has left, and its control groups allow.
+
+    Args:
+        system: Where the system tells it, `proc` and `sys`.
+    """
+    left = [_total_memory()]
+    with suppress(OSError, StopIteration, ValueError):
+        lines = (system / "proc/meminfo").read_text().splitlines()
+        left.append(1024 * int(next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))))
+    with suppress(OSError, ValueError):
+        # Of both versions of control groups: "0::/path" and "5:memory:/path".
+        for line in (system / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers in ("", "memory"):
+                top = system / "sys/fs/cgroup" / controllers
+                group = top / path.lstrip("/")
+                left += [_left(folder) for folder in (group, *group.parents) if folder.is_relative_to(top)]
+    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return max(min(*left, math.inf if soft == resource.RLIM_INFINITY else soft), 0.0)
+
+
+def _total_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
+def _left(group: Path) -> float:
+    """Return what a control group may still take; infinite without a limit. Its cache of files can be given back."""
+    for most, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        with suppress(OSError, ValueError):
+            limit = int((group / most).read_text())
+            cached = 0
+            with suppress(OSError, ValueError):
+                lines = (line.split() for line in (group / "memory.stat").read_text().splitlines())
+                cached = int(dict(lines).get("inactive_file", 0))  # type: ignore[arg-type]  # two words a line
+            return limit - int((group / used).read_text()) + cached
+    return math.inf
 
 
 def limited(limits: Limits, function: Callable[..., Iterable[Any]], *arguments: Any, refusal: str) -> Iterator[Any]:

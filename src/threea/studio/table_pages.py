@@ -13,9 +13,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threea.describe.preview import preview, sheets_of
-from threea.describe.propose_schema import propose_schema
 from threea.errors import SchemaError, SettingError, ThreeaError
+from threea.studio.reading import preview, propose_schema, sheets_of
 from threea.studio.rendering import page, read_form, redirect, run_in_threadpool, studio_of, table_of, text_of
 from threea.studio.schema_form import KINDS, ColumnForm, read_columns
 from threea.studio.state import OpenTable, Studio
