@@ -66,8 +66,12 @@ def _uploaded(studio: Studio, file: object) -> OpenTable:
     if not name.isprintable() or name.startswith("."):
         raise SettingError("the file's name cannot be used; rename it")
     path = Path(tempfile.mkdtemp(dir=studio.uploads)) / name
-    with path.open("xb") as copy:
-        shutil.copyfileobj(file.file, copy)
+    try:
+        with path.open("xb") as copy:
+            shutil.copyfileobj(file.file, copy)
+    except OSError as error:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise SettingError(f"the file cannot be kept: {error.strerror}; put it into the studio's folder") from None
     return OpenTable(path=path, name=name, kind="upload")
 
 
