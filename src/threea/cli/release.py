@@ -238,9 +238,10 @@ def make(
         with outcome(lambda: stated(charged=prepared.table.charged, written=place.published)):
             _show_receipt(prepared, note)
             made, files = _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
-            _tell(made, files)
+            notes = _notes(made, form)
+            _tell(made, files, notes)
             told = {"dry_run": False, "from_config": defaults or {}, **_planned(prepared)}
-            terminal.result({**told, **_made(made), "files": files})
+            terminal.result({**told, **_made(made), "notes": notes, "files": files})
 
 
 def _show_receipt(prepared: Prepared, note: str) -> None:
@@ -285,21 +286,23 @@ def _made(release: Release) -> dict[str, Any]:
         "recipe": release.recipe,
         "rows": release.rows,
         "score": release.score.to_json() if release.score else None,
-        "notes": _notes(release),
     }
 
 
-def _notes(release: Release) -> list[str]:
+def _notes(release: Release, form: str) -> list[str]:
     from threea.report import words
+    from threea.table.spreadsheet import formula_columns
 
-    return [note for note in (words.REBALANCED if release.classes else "", release.rows_note) if note]
+    opened = form == "csv" and not release.spreadsheet_safe
+    run = words.formulas(formula_columns(release.schema, release.layout)) if opened else ""
+    return [note for note in (words.REBALANCED if release.classes else "", release.rows_note, run) if note]
 
 
-def _tell(release: Release, files: list[Path]) -> None:
+def _tell(release: Release, files: list[Path], notes: list[str]) -> None:
     """Say what was made, and first what is not as one would expect."""
     from threea.report import words
 
-    for note in _notes(release):
+    for note in notes:
         terminal.say(f"Note: {note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"

@@ -134,12 +134,19 @@ def _make(
 
 def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) -> dict[str, Any]:
     from threea.linked import writing
+    from threea.report import words
+    from threea.table.spreadsheet import formula_columns
 
     with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
         release = prepared.run(terminal.stages(advance))
     release = replace(release, parents=replace(release.parents, spreadsheet_safe=spreadsheet_safe))
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         files = writing.write(release, place, advance, check=prepared.tables.parents.check_ledger)
+    if place.form == "csv" and not spreadsheet_safe:
+        parts = (release.parents, release.children)
+        run = words.formulas([name for part in parts for name in formula_columns(part.schema, part.layout)])
+        if run:
+            terminal.say(f"Note: {run}")
     budget = release.parents.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
     terminal.say(

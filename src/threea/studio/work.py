@@ -51,6 +51,7 @@ def release(order: dict[str, Any], tell: Tell) -> None:
     from threea.report import words
     from threea.session import prepare
     from threea.studio.choices import prepare_options
+    from threea.table.spreadsheet import formula_columns
 
     tell(stage="opening the table", done=0, of=0)
     options = prepare_options(order)
@@ -69,6 +70,8 @@ def release(order: dict[str, Any], tell: Tell) -> None:
                 check=prepared.table.check_ledger,
             )
             told = [words.REBALANCED if made.classes else "", made.rows_note]
+            opened = order["form"] == "csv" and not order["spreadsheet_safe"]
+            told += [words.formulas(formula_columns(made.schema, made.layout))] if opened else []
             told += [words.tried(made.recipe, made.tried) if made.tried else ""]
             notes = [note for note in (*told, made.score.sentence if made.score else "") if note]
             _finished(f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows.", notes)
