@@ -242,7 +242,7 @@ def terms(recipe: str, schema: Schema, threads: int | None = None) -> dict[str, 
     columns, side_by_side = len(schema.modelled), threads or processors()
     rows = least_rows(len(schema.columns))
     chunk = side_by_side * min(CHUNK_ROWS, rows)
-    drawn = {"start": 1, "columns": columns, "values": rows * columns, "chunk": chunk * columns}
+    drawn: dict[str, float] = {"start": 1, "columns": columns, "values": rows * columns, "chunk": chunk * columns}
     if recipe == "privbayes":
         return drawn | _network_terms(schema)
     bins = _BINS.get(recipe, _FINE_BINS)
@@ -250,7 +250,7 @@ def terms(recipe: str, schema: Schema, threads: int | None = None) -> dict[str, 
     cells = sum(_cells(column, bins) for column in schema.features)
     if recipe in _GRAPHS:
         return drawn | _graph_terms(recipe, schema, bins)
-    counted = drawn | {"cells": classes * cells}
+    counted: dict[str, float] = drawn | {"cells": classes * cells}
     if recipe == "independent":
         return counted
     if recipe == "labeltree":

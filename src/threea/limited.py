@@ -98,7 +98,7 @@ def _left(group: Path) -> float:
             cached = 0
             with suppress(OSError, ValueError):
                 lines = (line.split() for line in (group / "memory.stat").read_text().splitlines())
-                cached = int(dict(lines).get("inactive_file", 0))  # type: ignore[arg-type]  # two words a line
+                cached = int(dict(lines).get("inactive_file", 0))
             return limit - int((group / used).read_text()) + cached
     return math.inf
 
