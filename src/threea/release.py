@@ -204,11 +204,7 @@ class Release:
     def batches(self, first: int = 0, last: int | None = None) -> Iterator[pa.RecordBatch]:
         """Draw the synthetic rows, or those from one chunk's first row up to another's: the same ones each time."""
         starts = range(first, self.rows if last is None else min(last, self.rows), CHUNK_ROWS)
-
-        def drawn(start: int) -> pa.RecordBatch:
-            return codec.decode(self._chunk(start), self.schema, self.layout, start)
-
-        return blamed_in_order(self.file, drawn, starts)
+        return blamed_in_order(self.file, lambda i: codec.decode(self._chunk(i), self.schema, self.layout, i), starts)
 
     def chunks(self) -> Iterator[Chunk]:
         """Draw the synthetic rows, encoded; or cut a finite set of them into chunks."""
