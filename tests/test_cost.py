@@ -57,6 +57,7 @@ def test_what_did_not_end_within_limits_was_predicted_to_take_much():
         assert told["seconds"] > times.SECONDS / 2 or told["mb"] > (times.MEMORY >> 20) / 2, row
 
 
+@pytest.mark.usefixtures("usual_rows")
 def test_what_was_called_a_few_seconds_is_not():
     assert "seconds" in cost_of("labeltree", schema(numbers=4)).described
     assert cost_of("labeltree", schema(numbers=17, classes=7)).seconds > 5
