@@ -44,6 +44,7 @@ NAMES = (
     "ledger_faults",
     "fuzz",
     "readers",
+    "hostile_models",
     "kills",
     "replay",
     "engine_faults",

@@ -255,7 +255,7 @@ def prepare(
         larger, training = getattr(recipe_run, "max_model_size", 0.0), getattr(recipe_run, "training", None)
         if (one := cost_of(recipe_run.name, table.schema, data, larger, training)) is not None:
             costs.append(one.with_score(len(table.schema.features)) if score else one)
-            costs[-1].refuse_unreasonable(recipe_run.name)
+            costs[-1].refuse_unreasonable(recipe_run.name, instead=cost_of("independent", table.schema, data))
     cost = functools.reduce(operator.add, costs) if costs else None
     plan = priced_together(tried, table, score) if tried else chosen.plan(table, score)
     crew = workers or os.cpu_count() or 1

@@ -236,8 +236,15 @@ def test_text_that_a_spreadsheet_might_run_is_made_inert_by_choice(threea, tmp_p
         '[column.y]\nkind = "categorical"\ncategories = ["a", "b"]\n'
     )
     arguments = ("release", "t.parquet", "--schema", "s.toml", "--epsilon", 1000, "--recipe", "independent")
-    assert threea(*arguments, "--format", "csv", "--spreadsheet-safe", "--out", "safe")[0] == 0
-    assert threea(*arguments, "--format", "csv", "--out", "bare")[0] == 0
+    quiet, told = (
+        threea(*arguments, "--format", "csv", *options, "--out", name)
+        for options, name in ((("--spreadsheet-safe",), "safe"), ((), "bare"))
+    )
+    assert quiet[0] == told[0] == 0
+    said = "A spreadsheet would run text in column note as formulas: it begins with =, +, - or @."
+    assert said not in quiet[1]
+    assert said in " ".join(told[1].split())
+    assert "--spreadsheet-safe" in told[1]
     safe, bare = (pa.csv.read_csv(tmp_path / name / "synthetic.csv") for name in ("safe", "bare"))
     assert set(safe["note"].to_pylist()) == {"'=1+1", "'+49", "'-x", "'@sum", "'\tq", "plain", "a=b"}
     assert set(bare["note"].to_pylist()) == set(words)
@@ -246,6 +253,7 @@ def test_text_that_a_spreadsheet_might_run_is_made_inert_by_choice(threea, tmp_p
     assert [certificate["spreadsheet_safe"] for certificate in certificates] == [True, False]
     reports = [(tmp_path / name / "report.html").read_text() for name in ("safe", "bare")]
     assert ["apostrophe" in report for report in reports] == [True, False]
+    assert ["A spreadsheet would run text in column note" in report for report in reports] == [False, True]
     for options in (("--format", "parquet"), ()):
         assert refused(threea(*arguments, *options, "--spreadsheet-safe", "--out", "r"), "csv")
 

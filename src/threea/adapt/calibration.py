@@ -122,19 +122,21 @@ def weight_sums(cells: tuple[Merged, ...], weights: Floats) -> Trees:
     """Return sums of cells' weights as trees: one for each feature, with a leaf for each cell."""
     whole = np.round(weights * GRID).astype(np.int64)
     offsets = np.cumsum([0, *(merged.size for merged in cells)])
-    every = (1 << MOST_LEAVES) - 1
-    reachable, values = [], []
-    for start, end in pairwise(offsets.tolist()):
-        for first in range(start, end, MOST_LEAVES):
-            own = slice(first, min(first + MOST_LEAVES, end))
-            count = own.stop - own.start
-            line, leaves = np.full(offsets[-1], every, np.int64), np.zeros(MOST_LEAVES, np.int64)
-            line[start:end] = 0
-            line[own] = 1 << np.arange(count)
-            leaves[:count] = whole[own]
-            reachable.append(line)
-            values.append(leaves)
-    return Trees(cells, np.array(reachable), np.array(values))
+    most = min(MOST_LEAVES, max(merged.size for merged in cells))
+    owned = [
+        (start, end, slice(first, min(first + most, end)))
+        for start, end in pairwise(offsets.tolist())
+        for first in range(start, end, most)
+    ]
+    # As small as can be: of thousands of features, these are gigabytes.
+    reachable = np.full((len(owned), offsets[-1]), (1 << most) - 1, np.int32 if most < 32 else np.int64)
+    values = np.zeros((len(owned), most), np.int64)
+    for tree, (start, end, own) in enumerate(owned):
+        count = own.stop - own.start
+        reachable[tree, start:end] = 0
+        reachable[tree, own] = 1 << np.arange(count)
+        values[tree, :count] = whole[own]
+    return Trees(cells, reachable, values)
 
 
 def _quantiles(score: Whole, weights: Floats) -> Whole:

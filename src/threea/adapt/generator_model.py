@@ -14,6 +14,7 @@ from threea.anonymize.plan import Plan
 from threea.approximate.conditioning import posterior, resampled
 from threea.approximate.denoise import draw, proportions
 from threea.approximate.label_counts import RowCounts, counted_label, existing
+from threea.errors import SettingError
 from threea.model_summary import CurveFigure, Histogram, ModelSummary
 from threea.table.cells import Merged
 from threea.table.conditions import Given, draw_fitting, fits, fitting
@@ -123,6 +124,10 @@ class GeneratorModel:
     noise: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.columns and self.latent + self.labels.classes != len(self.layers[0][0]):
+            raise SettingError(f"latent ({self.latent}) and the classes must be what the first layer takes")
+
     @property
     def summary(self) -> ModelSummary:
         """The noisy counts, and how training went."""
@@ -166,9 +171,9 @@ class GeneratorModel:
         group = rng.permutation(np.searchsorted(np.cumsum(shares), even, side="right"))
         group = group.clip(max=np.flatnonzero(shares)[-1])
         chunk = self.labels.values(group, rng, given)
-        latent = rng.standard_normal((BLOCK, self.latent))
         vectors = RowVectors(self.columns)
         if self.columns:
+            latent = rng.standard_normal((BLOCK, self.latent))
             outputs = apply(self.layers, np.hstack([latent, np.eye(self.labels.classes)[group]]))
             chunk |= vectors.decode(activated(outputs, members(vectors.groups)), rng)
         return chunk

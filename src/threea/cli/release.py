@@ -289,8 +289,8 @@ def _finish(
 
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         files = resuming.write(release, place, transcript, progress=advance, check=check, elsewhere=elsewhere)
-    _tell(release, files)
-    terminal.result({"dry_run": False, **told, **_made(release), "files": files})
+    _tell(release, files, place.form)
+    terminal.result({"dry_run": False, **told, **_made(release, place.form), "files": files})
 
 
 def _receipt_of(prepared: Prepared) -> dict[str, Any]:
@@ -317,7 +317,7 @@ def _planned(plan: Plan, recipe: str, unit: Unit, ledger: str | None, receipt: l
     }
 
 
-def _made(release: Release) -> dict[str, Any]:
+def _made(release: Release, form: str) -> dict[str, Any]:
     """Return what was made, for scripts: what the certificate says in full."""
     from threea.report.notes import notes
 
@@ -326,16 +326,16 @@ def _made(release: Release) -> dict[str, Any]:
         "recipe": release.recipe,
         "rows": release.rows,
         "score": release.score.to_json() if release.score else None,
-        "notes": notes(release),
+        "notes": notes(release, form),
     }
 
 
-def _tell(release: Release, files: list[Path]) -> None:
+def _tell(release: Release, files: list[Path], form: str) -> None:
     """Say what was made, and first what is not as one would expect."""
     from threea.report import words
     from threea.report.notes import notes
 
-    for note in notes(release):
+    for note in notes(release, form):
         terminal.say(f"Note: {note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"

@@ -136,7 +136,7 @@ def _make(
 
 def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) -> dict[str, Any]:
     from threea.linked import writing
-    from threea.report.notes import hollow, notes
+    from threea.report.notes import hollow, notes, run_as_formulas
 
     with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
         release = prepared.run(terminal.stages(advance))
@@ -144,6 +144,8 @@ def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) 
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         files = writing.write(release, place, advance, check=prepared.tables.parents.check_ledger)
     told = [*notes(release.parents), *hollow(release.children.schema, release.children.model.summary)]
+    if place.form == "csv" and not spreadsheet_safe:
+        told += run_as_formulas(*((part.schema, part.layout) for part in (release.parents, release.children)))
     for note in told:
         terminal.say(f"Note: {note}")
     budget = release.parents.plan.budget

@@ -354,7 +354,7 @@ def _costs(runs: Sequence[tuple[Recipe, Schema, Any]]) -> tuple[Cost, ...]:
         larger, training = getattr(recipe, "max_model_size", 0.0), getattr(recipe, "training", None)
         cost = cost_of(recipe.name, schema, data, larger, training)
         if cost is not None:
-            cost.refuse_unreasonable(recipe.name)
+            cost.refuse_unreasonable(recipe.name, instead=cost_of("independent", schema, data))
             found.append(cost)
     return tuple(found) if len(found) == len(runs) else ()
 

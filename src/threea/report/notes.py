@@ -14,8 +14,11 @@ from threea.report import words
 from threea.report.charts import between, value_text
 from threea.table.cells import Bins, Categories
 from threea.table.schema import Column, Kind, Origin, Schema
+from threea.table.spreadsheet import formula_columns
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from threea.release import Release
 
 NEARLY_ALL, ALIKE = 0.95, 0.99
@@ -28,14 +31,21 @@ FALSE_ALARM = 0.00135
 _READING = "how the file is read (decimal mark, date format, missing texts)"
 
 
-def notes(release: Release) -> list[str]:
-    """Return what is to be said of a release beside its guarantee."""
+def notes(release: Release, form: str = "parquet") -> list[str]:
+    """Return what is to be said of a release beside its guarantee, if it is written in this form."""
     said = (
         words.REBALANCED if release.classes else "",
         release.rows_note,
         _made_up(release.schema, release.unit.column),
     )
-    return [note for note in (*said, *hollow(release.schema, release.summary)) if note]
+    run = run_as_formulas((release.schema, release.layout)) if form == "csv" and not release.spreadsheet_safe else []
+    return [note for note in (*said, *hollow(release.schema, release.summary), *run) if note]
+
+
+def run_as_formulas(*tables: tuple[Schema, pa.Schema]) -> list[str]:
+    """Say which columns of tables, of these schemas and layouts, have text that a spreadsheet would run, if any has."""
+    names = [name for schema, layout in tables for name in formula_columns(schema, layout)]
+    return [words.formulas(names)] if names else []
 
 
 def _made_up(schema: Schema, unit_column: str | None) -> str:

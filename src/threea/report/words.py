@@ -298,6 +298,22 @@ def untouched(names: Sequence[str], columns: int) -> str:
     return f"{len(names)} of {columns} sections of the schema {are} still as read from the rows; {said}."
 
 
+def formulas(names: Sequence[str]) -> str:
+    """Say which columns hold text that a spreadsheet would run, and how to write them so that none does.
+
+    Example:
+        >>> formulas(["note"])
+        'A spreadsheet would run text in column note as formulas: it begins with =, +, - or @. For people who open the \
+rows in one, release them with --format csv --spreadsheet-safe.'
+    """
+    if not names:
+        return ""
+    listed = ", ".join(shown(name) for name in names[:_NOTED]) + (", and others" if len(names) > _NOTED else "")
+    run = f"A spreadsheet would run text in column{'' if len(names) == 1 else 's'} {listed} as formulas"
+    remedy = "For people who open the rows in one, release them with --format csv --spreadsheet-safe."
+    return f"{run}: it begins with =, +, - or @. {remedy}"
+
+
 def origin(certificate: Certificate) -> tuple[str, str]:
     """Return how the schema of a release was found, and what it leaves unprotected."""
     said, names = certificate.schema_origin, certificate.schema_untouched

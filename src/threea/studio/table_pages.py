@@ -13,10 +13,9 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threea.describe.preview import preview, sheets_of
-from threea.describe.propose_schema import propose_schema
 from threea.errors import SchemaError, SettingError, ThreeaError
 from threea.studio.choices import dialect_said
+from threea.studio.reading import preview, propose_schema, sheets_of
 from threea.studio.rendering import page, read_form, redirect, run_in_threadpool, studio_of, table_of, text_of
 from threea.studio.schema_form import KINDS, ColumnForm, read_columns
 from threea.studio.state import OpenTable, Studio
@@ -68,8 +67,12 @@ def _uploaded(studio: Studio, file: object) -> OpenTable:
     if not name.isprintable() or name.startswith("."):
         raise SettingError("the file's name cannot be used; rename it")
     path = Path(tempfile.mkdtemp(dir=studio.uploads)) / name
-    with path.open("xb") as copy:
-        shutil.copyfileobj(file.file, copy)
+    try:
+        with path.open("xb") as copy:
+            shutil.copyfileobj(file.file, copy)
+    except OSError as error:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise SettingError(f"the file cannot be kept: {error.strerror}; put it into the studio's folder") from None
     return OpenTable(path=path, name=name, kind="upload")
 
 

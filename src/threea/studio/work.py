@@ -71,7 +71,7 @@ def release(order: dict[str, Any], tell: Tell) -> None:
                 progress=lambda done: tell(stage="writing synthetic rows", done=done, of=made.rows),
                 check=prepared.table.check_ledger,
             )
-            told = notes(made) + ([words.tried(made.recipe, made.tried)] if made.tried else [])
+            told = notes(made, order["form"]) + ([words.tried(made.recipe, made.tried)] if made.tried else [])
             told += [made.score.sentence] if made.score else []
             _finished(f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows.", told)
 

@@ -250,7 +250,9 @@ class Merged:
     """For each of the cells, which of the fewer it goes to; every number from 0 up to the largest occurs."""
 
     def __post_init__(self) -> None:
-        if len(self.groups) != self.cells.size or sorted(set(self.groups)) != list(range(max(self.groups) + 1)):
+        numbers = set(self.groups)
+        # Never a list up to the largest, which may be any number in a file that somebody made.
+        if len(self.groups) != self.cells.size or not numbers or numbers != set(range(len(numbers))):
             raise SettingError("each cell needs a group, and groups are numbered from 0 without gaps")
 
     @property
