@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -25,7 +26,6 @@ import pyarrow.parquet as pq
 from benchmarks.record import RESULTS, record
 from threea import hospital
 from threea.anonymize.events import Gaussian
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Features
@@ -36,6 +36,7 @@ from threea.backends.spark_engine import prepare_java, session
 from threea.backends.tasks import Task
 from threea.budget import Budget
 from threea.errors import ThreeaError
+from threea.ledger import Ledger
 from threea.testing import SilentNoise
 
 PARTS, ROWS = 8, 4_000
@@ -82,12 +83,12 @@ def _feature(function: Callable[[Any], Any]) -> Features:
 
 
 @contextmanager
-def _folder() -> Iterator[tuple[Any, str]]:
+def _folder(parts: int = PARTS) -> Iterator[tuple[Any, str]]:
     """Write a table to as many files as it has parts."""
     stays = hospital.stays(ROWS)
     with tempfile.TemporaryDirectory() as scratch:
-        for number in range(PARTS):
-            share = ROWS // PARTS
+        for number in range(parts):
+            share = ROWS // parts
             pq.write_table(stays.slice(share * number, share), f"{scratch}/{number}.parquet")
         yield stays, scratch
 
@@ -251,12 +252,23 @@ def speculation(spark: Any, questions: int = 3) -> dict[str, Any]:
 
 @contextmanager
 def two_hosts() -> Iterator[Any]:
+    """Start a Spark cluster of two hosts, and a session of it."""
+    with two_workers() as master:
+        spark = session(master, None)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def two_workers() -> Iterator[str]:
     """Start a Spark cluster whose two workers have addresses of their own: tasks run again on another host alone."""
     import pyspark
 
     launch, started = Path(pyspark.__file__).parent / "bin" / "spark-class", []
     prepare_java()
-    os.environ |= {"PYTHONPATH": str(Path(__file__).parent.parent), "SPARK_NO_DAEMONIZE": "1"}
+    os.environ |= {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "SPARK_NO_DAEMONIZE": "1"}
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{SPECULATION} pyspark-shell"
 
     def start(kind: str, *arguments: str) -> None:
@@ -268,11 +280,9 @@ def two_hosts() -> Iterator[Any]:
         for host in ("127.0.0.1", "127.0.0.2"):
             places = ("--webui-port", "0", "--work-dir", scratch, "--cores", "1", "--memory", "1g")
             start("Worker", "--host", host, *places, f"spark://127.0.0.1:{PORT}")
-        spark = session(f"spark://127.0.0.1:{PORT}", None)
         try:
-            yield spark
+            yield f"spark://127.0.0.1:{PORT}"
         finally:
-            spark.stop()
             for process in reversed(started):
                 process.terminate()
                 process.wait()

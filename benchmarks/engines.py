@@ -181,7 +181,7 @@ def profile(folder: Path, rows: int) -> dict[str, Any]:
         seconds = []
         for part in parts:
             start = time.process_time()
-            outcome = Task(Total(function), columns)(part)
+            outcome = Task(Total(function), columns, recorder.layout)(part)
             seconds.append(round((time.process_time() - start) * PART_ROWS / part.rows, 4))
         start = time.process_time()
         for _ in range(20):

@@ -147,14 +147,15 @@ def whole(folder: Path) -> bool:
 
 def charged(run: Path) -> bool:
     """Tell whether any ledger that the run made holds a release."""
-    from threea.anonymize.ledger import Ledger
     from threea.errors import LedgerError
+    from threea.ledger import Ledger
+    from threea.ledger.log import is_ledger
 
     for file in run.rglob("*"):
-        if file.name == "books.db" or not file.is_file() or file.read_bytes()[:6] != b"SQLite":
+        if file.name == "books.db" or not file.is_file() or not is_ledger(file):
             continue
         try:
-            with Ledger(file) as ledger:
+            with Ledger(file, reading=True) as ledger:
                 if ledger.releases():
                     return True
         except LedgerError:
@@ -193,7 +194,7 @@ IMPORTED = (
     "threea.recipes.gaussians", "threea.recipes.clustmix", "threea.recipes.dpmix", "threea.describe.propose_schema",
     "dp_accounting", "dp_accounting.pld", "dp_accounting.rdp", "scipy.optimize", "scipy.special", "scipy.stats",
     "scipy.fft", "scipy.linalg", "pandas", "pyarrow.pandas_compat", "pyarrow.dataset", "jinja2", "typer",
-    "rich.console", "sqlite3",
+    "rich.console",
 )  # fmt: skip
 """What a release imports, sooner or later."""
 

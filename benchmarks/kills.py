@@ -1,11 +1,12 @@
-"""What SIGKILL leaves of a release: no charge forgotten, a folder that is whole or not there, and a clean next time.
+"""What SIGKILL leaves of a release: no charge forgotten, a folder that is whole or not there, and a resumption.
 
 The real command runs in a process forked from one that has loaded everything. Some kills fall right before or after
-an act of the process that can reach the disk, the others at random moments of a run.
+an act of the process that can reach the disk, the others at random moments of a run. Then the same command goes on with
+`--resume`, half of the time killed again: what it writes must be what an uninterrupted run writes, whose noise is made
+to repeat itself, and the ledger must hold one charge for every question, as if nothing had happened.
 """
 
 import contextlib
-import hashlib
 import io
 import json
 import os
@@ -23,11 +24,15 @@ import pyarrow.parquet as pq
 
 from benchmarks.record import record
 from threea import cli, hospital, place, publish
-from threea.anonymize.ledger import Ledger
+from threea.anonymize import open_table
+from threea.anonymize.unfinished import home_of
+from threea.ledger import Ledger
+from threea.parts import check_parts
+from threea.testing.noise import RepeatedNoise
 
-KILLS, ROWS, SEED = 1000, 200, 20261116
+KILLS, ROWS, SEED, RECIPE = 1000, 200, 20261116, "privbayes"
 ACTS = {
-    "close", "commit", "connect", "execute", "flock", "fsync", "mkdir", "open", "rename", "rmdir", "unlink", "write",
+    "close", "flock", "fsync", "ftruncate", "link", "mkdir", "open", "pwrite", "rename", "rmdir", "unlink", "write",
 }  # fmt: skip
 FILES = {"certificate.json", "model.threea", "report.html", "schema.toml", "synthetic.parquet"}
 PHASES = ("opening", "place claimed", "reserved", "charged", "writing", "moving", "published")
@@ -39,13 +44,14 @@ def prepare(folder: Path) -> None:
     (folder / "schema.toml").write_text(hospital.schema().to_toml())
     Ledger(folder / "first.db", create=True).close()
     with contextlib.redirect_stdout(io.StringIO()):
-        assert _release(folder, folder / "first.db", folder / "first") == 0
+        assert _release(folder, folder / "load.db", folder / "load") == 0
+    assert _run(folder, folder / "first.db", folder / "first")[0] == 0
 
 
-def _release(folder: Path, ledger: Path, out: Path) -> int:
+def _release(folder: Path, ledger: Path, out: Path, *more: str) -> int:
     """Run the command in this process; return its exit code."""
-    described = ["--schema", folder / "schema.toml", "--recipe", "independent", "--epsilon", 1, "--rows", 20_000]
-    where = ["--ledger", ledger, "--dataset", "stays", "--out", out]
+    described = ["--schema", folder / "schema.toml", "--recipe", RECIPE, "--epsilon", 1, "--rows", 20_000, "--seed", 1]
+    where = ["--ledger", ledger, "--dataset", "stays", "--out", out, *more]
     sys.argv = [str(word) for word in ("threea", "release", folder / "table.parquet", *described, *where)]
     try:
         cli.main()
@@ -55,7 +61,7 @@ def _release(folder: Path, ledger: Path, out: Path) -> int:
 
 
 def _run(
-    folder: Path, ledger: Path, out: Path, act: int | None = None, delay: float | None = None
+    folder: Path, ledger: Path, out: Path, *more: str, act: int | None = None, delay: float | None = None
 ) -> tuple[int, list[str], int]:
     """Release the table in a forked process; kill it at an act (0: count them) or after a delay.
 
@@ -66,7 +72,7 @@ def _run(
     process = os.fork()
     if not process:
         os.close(reading)
-        _child(folder, ledger, out, telling, act)
+        _child(folder, ledger, out, more, telling, act)
     os.close(telling)
     if delay is not None:
         time.sleep(delay)
@@ -77,9 +83,10 @@ def _run(
     return code, told, int(told.pop().split()[1]) if told and told[-1].startswith("acts ") else 0
 
 
-def _child(folder: Path, ledger: Path, out: Path, telling: int, act: int | None) -> None:
+def _child(folder: Path, ledger: Path, out: Path, more: tuple[str, ...], telling: int, act: int | None) -> None:
     code = 1
     try:
+        open_table.SecureNoise = RepeatedNoise  # type: ignore[misc,assignment]
         _tell_of(telling)
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
@@ -87,7 +94,7 @@ def _child(folder: Path, ledger: Path, out: Path, telling: int, act: int | None)
         counter = _Counter(act or 0)
         if act is not None:
             sys.setprofile(counter)
-        code = _release(folder, ledger, out)
+        code = _release(folder, ledger, out, *more)
         sys.setprofile(None)
         os.write(telling, f"acts {counter.acts}\n".encode())
     finally:
@@ -137,9 +144,7 @@ def whole(out: Path) -> bool:
         return False
     assert {path.name for path in out.iterdir()} - {path.name for path in staging(out)} == FILES
     certificate = json.loads((out / "certificate.json").read_text())
-    hashed = {"synthetic_sha256": "synthetic.parquet", "schema_sha256": "schema.toml", "model_sha256": "model.threea"}
-    for name, file in hashed.items():
-        assert hashlib.sha256((out / file).read_bytes()).hexdigest() == certificate[name]
+    assert check_parts(out, certificate) == len(FILES) - 1
     assert (out / "report.html").read_text().rstrip().endswith("</html>")
     return True
 
@@ -149,22 +154,42 @@ def staging(folder: Path) -> list[Path]:
     return list(folder.glob(f"{place.STAGING}*"))
 
 
-def strike(folder: Path, *, exists: bool, act: int | None = None, delay: float | None = None) -> Counter[str] | None:
-    """Kill one release and make the next; return what was seen, None if the first had ended before.
+def contents(out: Path) -> dict[str, Any]:
+    """Return what is in a release, without what says when it was made and where its ledger stood."""
+    certificate = json.loads((out / "certificate.json").read_text())
+    for name in ("created", "ledger_head", "model_sha256"):
+        certificate.pop(name)
+    files = {name: (out / name).read_bytes() for name in ("synthetic.parquet", "schema.toml")}
+    return {**files, "certificate": certificate}
+
+
+def strike(
+    folder: Path, *, exists: bool, again: float | None, act: int | None = None, delay: float | None = None
+) -> Counter[str] | None:
+    """Kill one release and resume it; return what was seen, None if the first had ended before.
+
+    Args:
+        folder: Where the table is.
+        exists: Whether the release goes into an empty folder that is there.
+        again: After how many seconds the resumption is killed, too; None lets it end.
+        act: At which act the release is killed.
+        delay: Or after how many seconds.
 
     Raises:
-        AssertionError: Something acknowledged was forgotten, something half-made was left, or the next one failed.
+        AssertionError: Something acknowledged was forgotten, something half-made was left, or resuming failed.
     """
     with tempfile.TemporaryDirectory(dir=folder) as home:
-        return _struck(folder, Path(home), exists, act, delay)
+        return _struck(folder, Path(home), exists, again, act, delay)
 
 
-def _struck(folder: Path, home: Path, exists: bool, act: int | None, delay: float | None) -> Counter[str] | None:
+def _struck(
+    folder: Path, home: Path, exists: bool, again: float | None, act: int | None, delay: float | None
+) -> Counter[str] | None:
     ledger, out = home / "ledger.db", home / "out"
     if exists:
         out.mkdir()
     Ledger(ledger, create=True).close()
-    code, told, _ = _run(folder, ledger, out, act, delay)
+    code, told, _ = _run(folder, ledger, out, act=act, delay=delay)
     if code != -signal.SIGKILL:
         assert code == 0
         return None
@@ -175,15 +200,7 @@ def _struck(folder: Path, home: Path, exists: bool, act: int | None, delay: floa
     assert written or "published" not in told
     assert exists or written or not out.exists()
     left = bool(staging(home) or staging(out))
-    next_out = home / "next" if written else out
-    code, told_next, _ = _run(folder, ledger, next_out)
-    assert code == 0, "the next release failed"
-    assert whole(next_out)
-    assert whole(out)
-    assert not staging(home)
-    assert written or not staging(out)
-    assert _spent(ledger) == (spent + told_next.count("reserved"), charged + told_next.count("charged"))
-    return Counter(
+    seen = Counter(
         {
             f"last acknowledged: {told[-1] if told else PHASES[0]}": 1,
             "kills": 1,
@@ -193,6 +210,32 @@ def _struck(folder: Path, home: Path, exists: bool, act: int | None, delay: floa
             "staging folders left by the kill": int(left),
         }
     )
+    if not written and again is not None:
+        code, _, _ = _run(folder, ledger, out, "--resume", delay=again)
+        assert code in (0, 2, -signal.SIGKILL)
+        assert _spent(ledger)[0] >= spent
+        seen["resumptions killed"] += code == -signal.SIGKILL
+    if not whole(out):
+        code, _, _ = _run(folder, ledger, out, "--resume")
+        seen["resumed"] += code == 0
+        if code:
+            # Nothing had been reserved, so there was nothing to resume.
+            assert (code, _spent(ledger)[0]) == (2, 0.0)
+            code, _, _ = _run(folder, ledger, out)
+            assert code == 0, "the next release failed"
+    assert whole(out)
+    assert contents(out) == contents(folder / "first"), "a resumed release is another one"
+    assert _spent(ledger) == _spent(folder / "first.db"), "a charge was lost, or made twice"
+    # The next release there removes what a kill in its last moments left, and finds nothing that waits.
+    code, _, _ = _run(folder, ledger, home / "next", "--resume")
+    assert code == 2
+    assert not home_of(ledger).exists()
+    if again is None:
+        code, _, _ = _run(folder, ledger, home / "next")
+        assert code == 0, "the next release failed"
+        assert whole(home / "next")
+        assert not staging(home)
+    return seen
 
 
 def _spent(ledger: Path) -> tuple[float, int]:
@@ -208,10 +251,12 @@ def run(kills: int, seed: int, folder: Path) -> tuple[Counter[str], int]:
     measured = {exists: _measured(folder, exists) for exists in (False, True)}
     moments = [(exists, act) for exists, (_, acts) in measured.items() for act in range(1, acts + 1)]
     for exists, act in rng.sample(moments, min(kills * 5 // 8, len(moments))):
-        seen += strike(folder, exists=exists, act=act) or Counter()
+        again = rng.uniform(0, measured[exists][0]) if rng.random() < 0.5 else None
+        seen += strike(folder, exists=exists, again=again, act=act) or Counter()
     while seen["kills"] < kills:
-        exists = rng.random() < 0.5
-        seen += strike(folder, exists=exists, delay=rng.uniform(0, measured[exists][0])) or Counter()
+        exists, delay = rng.random() < 0.5, rng.uniform(0, measured[False][0])
+        again = rng.uniform(0, measured[exists][0]) if rng.random() < 0.5 else None
+        seen += strike(folder, exists=exists, again=again, delay=delay) or Counter()
     return seen, len(moments)
 
 
@@ -225,23 +270,25 @@ def _measured(folder: Path, exists: bool) -> tuple[float, int]:
                 out.mkdir()
             Ledger(ledger, create=True).close()
             start = time.perf_counter()
-            code, _, acts = _run(folder, ledger, out, act)
+            code, _, acts = _run(folder, ledger, out, act=act)
             found.append((time.perf_counter() - start, acts))
             assert code == 0
     return found[0][0], found[1][1]
 
 
-def main() -> None:
-    """Kill 1,000 times. One that breaks a promise ends the run with an error and no result."""
+def main(kills: int = KILLS) -> None:
+    """Kill so many times. One that breaks a promise ends the run with an error and no result."""
     start = time.perf_counter()
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a disk's syncs would be most of the time
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        seen, moments = run(KILLS, SEED, Path(folder))
-    settings = {"kills": KILLS, "seed": SEED, "rows": ROWS, "recipe": "independent", "moments_by_acts": moments}
+        seen, moments = run(kills, SEED, Path(folder))
+    settings = {"kills": kills, "seed": SEED, "rows": ROWS, "recipe": RECIPE, "moments_by_acts": moments}
     order = [f"last acknowledged: {phase}" for phase in PHASES]
     results = {
         "charges_forgotten": 0,
         "folders_half_written": 0,
+        "resumed_releases_that_are_another": 0,
+        "charges_made_twice": 0,
         "next_release_failed": 0,
         "staging_folders_left_where_the_next_release_goes": 0,
         **{key: seen.pop(key, 0) for key in order},
@@ -252,4 +299,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*(int(argument) for argument in sys.argv[1:2]))

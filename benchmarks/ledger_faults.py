@@ -8,7 +8,6 @@ acknowledged before, with every release past a cap refused.
 import contextlib
 import os
 import random
-import sqlite3
 import statistics
 import tempfile
 import time
@@ -17,10 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import ledger_kills
 from benchmarks.record import record
-from threea.anonymize.ledger import Ledger
-from threea.anonymize.ledger_chain import LedgerHead, canonical, entry_hash
 from threea.errors import BudgetRefused, LedgerError
+from threea.ledger import Ledger, log
+from threea.ledger.certified import check_certificate
+from threea.ledger.chain import LedgerHead, canonical, entry_hash, line_of
 
 FAULTS, SEED, PAGE = 10_000, 20261116, 4096
 EVENT = {"event": "Gaussian", "noise_multiplier": 4.0}
@@ -28,10 +29,9 @@ EVENT = {"event": "Gaussian", "noise_multiplier": 4.0}
 
 @dataclass(frozen=True)
 class Shape:
-    """A ledger's bytes, those of its journal if a crash left one, an older copy's, and what was acknowledged."""
+    """A ledger's bytes, an older copy's, and what was acknowledged."""
 
     main: bytes
-    journal: bytes
     older: bytes
     spent: dict[str, float]
     caps: dict[str, float]
@@ -44,11 +44,12 @@ def shapes(folder: Path) -> dict[str, Shape]:
         "two releases": _shape(folder / "small.db", datasets=1, releases=2, lines=2),
         "three datasets, long plans": _shape(folder / "plans.db", datasets=3, releases=4, lines=60),
         "many releases": _shape(folder / "long.db", datasets=2, releases=50, lines=2),
-        "crashed in mid-transaction": _shape(folder / "hot.db", datasets=2, releases=6, lines=3, crash=True),
+        "crashed within a line": _shape(folder / "torn.db", datasets=2, releases=6, lines=3, left=0.6),
+        "crashed after a line": _shape(folder / "whole.db", datasets=2, releases=6, lines=3, left=1),
     }
 
 
-def _shape(path: Path, *, datasets: int, releases: int, lines: int, crash: bool = False) -> Shape:
+def _shape(path: Path, *, datasets: int, releases: int, lines: int, left: float = 0) -> Shape:
     plan, older = [(f"line {number}", EVENT, 1) for number in range(lines)], b""
     with Ledger(path, create=True) as ledger:
         for number in range(datasets):
@@ -63,26 +64,16 @@ def _shape(path: Path, *, datasets: int, releases: int, lines: int, crash: bool 
                 older = path.read_bytes()
         spent = {row.name: row.spent for row in ledger.datasets()}
         caps = {row.name: row.cap or 0.0 for row in ledger.datasets()}
-        main, journal = _crashed(path, ledger) if crash else (path.read_bytes(), b"")
-        return Shape(main, journal, older, spent, caps, ledger.head)
+        return Shape(path.read_bytes() + _cut_short(ledger, left), older, spent, caps, ledger.head)
 
 
-def _crashed(path: Path, ledger: Ledger) -> tuple[bytes, bytes]:
-    """Return file and journal as a crash leaves them, with part of a long entry in the file already."""
+def _cut_short(ledger: Ledger, share: float) -> bytes:
+    """Return how much a crash leaves of a long entry's line, whose number was not counted yet."""
     plan = {"id": "c" * 16, "dataset": "dataset 0", "recipe": "", "epsilon": 0.25, "delta": 0.0}
-    lines = [[f"line {number}", EVENT, 1] for number in range(500)]
+    lines = [[f"line {number}", EVENT, 1] for number in range(200)]
     content = canonical({"kind": "release", **plan, "lines": lines, "created": ""})
-    number = ledger.head.entries + 1
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA cache_size = 2")
-        connection.execute("BEGIN IMMEDIATE")
-        row = (number, content, entry_hash(ledger.head.sha256, content))
-        connection.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
-        connection.execute(f"PRAGMA user_version = {number}")
-        connection.execute("SELECT COUNT(*) FROM entries").fetchone()
-        left = path.read_bytes(), path.with_name(f"{path.name}-journal").read_bytes()
-        connection.execute("ROLLBACK")
-    return left
+    line = line_of(ledger.head.entries + 1, content, entry_hash(ledger.head.sha256, content))
+    return line[: round(share * len(line))]
 
 
 # --- faults: each changes the bytes of one file ------------------------------------------------------------
@@ -91,7 +82,7 @@ def _crashed(path: Path, ledger: Ledger) -> tuple[bytes, bytes]:
 def _flip(content: bytearray, chance: random.Random) -> None:
     """Flip a bit of a byte in use."""
     place = chance.randrange(len(content))
-    while place >= 100 and not content[place]:
+    while content[place] in b"\0 ":
         place = chance.randrange(len(content))
     content[place] ^= 1 << chance.randrange(8)
 
@@ -126,7 +117,7 @@ def _older_page(content: bytearray, chance: random.Random, older: bytes) -> None
         start for start in range(0, len(older), PAGE) if older[start : start + PAGE] != content[start : start + PAGE]
     ]
     start = chance.choice(pages)
-    content[start : start + PAGE] = older[start : start + PAGE]
+    content[start : start + PAGE] = older[start : start + PAGE].ljust(PAGE, b"\0")[: len(content) - start]
 
 
 FLIP = "bit flipped"
@@ -146,25 +137,21 @@ KINDS = [FLIP] * 8 + list(BYTES)[1:] * 2 + [OLD_PAGE, OLD_COPY]
 
 
 def strike(path: Path, shape: Shape, kind: str, chance: random.Random) -> None:
-    """Let a fault of this kind happen to the file or its journal."""
-    journal = path.with_name(f"{path.name}-journal")
-    target = journal if journal.exists() and chance.random() < 0.7 else path
+    """Let a fault of this kind happen to the file."""
     if kind == OLD_COPY:
         path.write_bytes(shape.older)
-        journal.unlink(missing_ok=True)
     elif kind == REMOVED:
         path.unlink()
         if chance.random() < 0.5:
             path.write_bytes(shape.older)
     else:
-        content = bytearray(target.read_bytes())
+        content = bytearray(path.read_bytes())
         if kind == OLD_PAGE:
-            content, target = bytearray(path.read_bytes()), path
             _older_page(content, chance, shape.older)
         else:
             BYTES[kind](content, chance)
         # In place: the file stays the same to whoever has it open.
-        with target.open("r+b") as file:
+        with path.open("r+b") as file:
             file.write(content)
             file.truncate()
 
@@ -183,12 +170,14 @@ def trial(path: Path, shape: Shape, kind: str, chance: random.Random, *, live: b
         Forgotten: Less was spent than before, or a release passed its cap, and nothing said so.
     """
     path.unlink(missing_ok=True)
-    _lay(path, shape)
+    path.write_bytes(shape.main)
     try:
         least = dict(shape.spent)
         if live:
             with Ledger(path) as ledger:
-                _lay(path, shape)  # as if another process had crashed since then, if there is a journal
+                path.write_bytes(
+                    shape.main
+                )  # as if another process had crashed since then, if it ends in part of a line
                 strike(path, shape, kind, chance)
                 dataset = chance.choice(list(least))
                 ledger.charge(ledger.reserve(dataset, epsilon=0.25, delta=0.0, lines=[("late", EVENT, 1)]), "late")
@@ -206,15 +195,6 @@ def trial(path: Path, shape: Shape, kind: str, chance: random.Random, *, live: b
     except LedgerError:
         return "noticed"
     return "harmless"
-
-
-def _lay(path: Path, shape: Shape) -> None:
-    """Write the ledger's bytes, and its journal's, in place."""
-    journal = path.with_name(f"{path.name}-journal")
-    path.write_bytes(shape.main)
-    journal.unlink(missing_ok=True)
-    if shape.journal:
-        journal.write_bytes(shape.journal)
 
 
 def _check(ledger: Ledger, shape: Shape, least: dict[str, float]) -> None:
@@ -239,44 +219,71 @@ def run(faults: int, seed: int, folder: Path) -> dict[str, dict[str, int]]:
     return {kind: dict(sorted(ends.items())) for kind, ends in sorted(counts.items())}
 
 
-def opening(folder: Path, releases: int = 2500) -> dict[str, float]:
-    """Time the opening of a large ledger, which reads and verifies all of it: four entries a release."""
-    path = folder / "large.db"
+def large(path: Path, releases: int) -> LedgerHead:
+    """Write a ledger as so many releases would leave it: for each, its table met again, its plan, three charges."""
     with Ledger(path, create=True) as ledger:
-        ledger.register("dataset", lambda key: "rows", cap=float(releases))
-        for _ in range(releases):
-            release = ledger.reserve("dataset", epsilon=1.0, delta=1e-9, lines=[("line", EVENT, 3)])
-            for _ in range(3):
-                ledger.charge(release, "line")
-        entries = ledger.head.entries
-    seconds = []
-    for _ in range(5):
-        start = time.process_time()
-        Ledger(path).close()
-        seconds.append(time.process_time() - start)
-    return {"entries": entries, "bytes": path.stat().st_size, "cpu_seconds": round(statistics.median(seconds), 3)}
+        first = next(log.lines(os.open(path, os.O_RDONLY), log.PAGE))
+    made, before = {"created": "2026-11-20T00:00:00.000+00:00", "nonce": "0" * 32}, ledger.head.sha256
+    written = [first]
+    for number in range(releases):
+        release, spent = f"{number:016x}", {"epsilon": number + 1.0, "delta": 1e-9 * (number + 1)}
+        plan = {"id": release, "dataset": "d", "recipe": "labeltree", "epsilon": 1.0, "delta": 1e-9}
+        table = {"name": "d", "fingerprint": "0" * 32, "terms": "add-remove, row", "cap": None}
+        charge = {"kind": "charge", "release": release, "line": "line", "times": 1, **spent}
+        entries = [{"kind": "dataset", **table}, {"kind": "release", **plan, "lines": [["line", EVENT, 3]]}]
+        for entry in [*entries, charge, charge, charge]:
+            content = canonical({**entry, **made})
+            before = entry_hash(before, content)
+            written.append(line_of(len(written) + 1, content, before))
+    path.write_bytes(log.first_page(len(written)) + b"".join(written))
+    return LedgerHead(len(written), before)
+
+
+def opening(folder: Path, releases: int) -> dict[str, float]:
+    """Time what reads and verifies all of a large ledger, or looks a release up in it, or adds to it."""
+    path = folder / f"{releases}.db"
+    head = large(path, releases)
+    certificate = {"epsilon": 1.0, "delta": 1e-9, "adjacency": "add-remove", "unit": "row"}
+    certificate |= {"events": [{"name": "line", **EVENT, "count": 3}], "ledger_head": head.to_json()}
+    acts = {
+        "cpu_seconds": lambda: Ledger(path).close(),
+        "look_up_cpu_seconds": lambda: check_certificate(ledger, certificate),
+        "reserve_cpu_seconds": lambda: ledger.reserve("d", epsilon=1.0, delta=0.0, lines=[("line", EVENT, 1)]),
+    }
+    with Ledger(path) as ledger:
+        assert ledger.holds(head)
+        seconds = {name: statistics.median(_seconds(act) for _ in range(3)) for name, act in acts.items()}
+    told = {name: round(taken, 3) for name, taken in seconds.items()}
+    return {"releases": releases, "entries": head.entries, "bytes": path.stat().st_size, **told}
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    start = time.process_time()
+    act()
+    return time.process_time() - start
 
 
 def main() -> None:
-    """Strike 10,000 times. A fault that lets a ledger forget ends the run with an error and no result."""
+    """Strike and kill 10,000 times. What lets a ledger forget ends the run with an error and no result."""
     start = time.perf_counter()
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a disk's syncs would be most of the time
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         counts = run(FAULTS, SEED, Path(folder))
         (Path(folder) / "again").mkdir()
         made = shapes(Path(folder) / "again")
-        large = opening(Path(folder))
-    sizes = {
-        name: {"entries": shape.head.entries, "bytes": len(shape.main), "journal_bytes": len(shape.journal)}
-        for name, shape in made.items()
-    }
+        done = Path(tempfile.gettempdir(), "threea-ledger-kills.jsonl")
+        killed = ledger_kills.run(ledger_kills.KILLS, ledger_kills.SEED, Path(folder), done)
+        opened, opened_large = (opening(Path(folder), releases) for releases in (2_000, 100_000))
+    sizes = {name: {"entries": shape.head.entries, "bytes": len(shape.main)} for name, shape in made.items()}
     ends = sum((Counter(kind) for kind in counts.values()), Counter())
-    settings = {"faults": FAULTS, "seed": SEED, "sqlite": sqlite3.sqlite_version, "ledgers": sizes}
+    settings = {"faults": FAULTS, "seed": SEED, "ledgers": sizes}
     results = {
         "forgotten": 0,
         **ends,
         "by_kind": counts,
-        "opening": large,
+        "second_paths": killed,
+        "opening": opened,
+        "opening_large": opened_large,
         "seconds": round(time.perf_counter() - start),
     }
     record("ledger-faults", settings, results)

@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 
 from threea.anonymize.cache import Cache
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.open_table import open_interior
 from threea.anonymize.spending import Spending
@@ -34,6 +33,7 @@ from threea.audit.pairs import middle_group
 from threea.backends import open_backend
 from threea.budget import Budget, mu_from
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.recipes import ClustMix, ClustMixPublished
 from threea.table.schema import Schema
 

@@ -18,7 +18,7 @@ import typer.main
 
 from test_docs import ROOT, check
 from threea import cli, hospital
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 
 PARSED = {
     "threea studio": "serves until it is ended; tests/studio drives it",
@@ -27,6 +27,7 @@ PARSED = {
     "threea evaluate": "a minute; tests/cli/test_measuring.py has its own",
     "threea release-tables": "two tables of their own; tests/linked has them",
     "--sheet": "needs a workbook; tests/backends/test_excel.py makes some",
+    "--resume": "nothing was interrupted here; tests/test_resuming.py interrupts",
     "--engine dask": "workers take seconds to start; the tutorial's Python block starts them",
 }
 REHEARSED = {

@@ -1,4 +1,4 @@
-"""A release that is killed forgets no charge, leaves no half of a folder, and does not stand in the way of the next."""
+"""A release that is killed forgets no charge, leaves no half of a folder, and goes on with the same answers."""
 
 import json
 import subprocess
@@ -18,5 +18,7 @@ def test_kills(tmp_path):
     seen, moments = json.loads(done.stdout)
     assert seen["kills"] == KILLS == seen["by acts"] + seen["by the clock"]
     assert seen["charged, nothing written"] > 0
+    assert seen["resumed"] > 0
+    assert seen["resumptions killed"] > 0
     assert seen["staging folders left by the kill"] > 0
     assert moments > 200

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import threea
+from benchmarks import hostile_models
 from threea import hospital, model_file, plain_data
 from threea.approximate.tree_model import TreeModel
 from threea.drawing import LEAST_ROWS, default_note, default_rows
@@ -284,6 +285,66 @@ class TestForgery:
     def test_files_more_or_less(self, files, tmp_path):
         self.refused(tmp_path, sealed({**files, "more": b""}))
         self.refused(tmp_path, sealed({"release.json": files["release.json"]}))
+
+
+class TestHostileFiles:
+    """Files of a few thousand bytes whose numbers ask for gigabytes, or that do not hang together."""
+
+    def refused(self, tmp_path, change, kind="tree-1"):
+        """Change a golden file and read it in a process with limits; a refusal takes one line."""
+        files = contents((GOLDEN / f"{kind}.threea").read_bytes())
+        data = json.loads(files["release.json"])
+        change(data["release"]["fields"]["model"]["fields"])
+        path = tmp_path / "hostile.threea"
+        path.write_bytes(sealed({**files, "release.json": json.dumps(data).encode()}))
+        assert hostile_models.ended(lambda: hostile_models.read_and_drawn(path)) == "refused"
+
+    def test_a_group_of_cells_with_a_vast_number(self, tmp_path):
+        def change(model):
+            model["features"][0]["fields"]["merged"]["fields"]["groups"][-1] = 1 << 31
+
+        self.refused(tmp_path, change)
+
+    def test_more_categories_than_bytes(self, tmp_path):
+        self.refused(tmp_path, lambda model: model["label"]["fields"]["cells"]["fields"].update(count=1 << 31))
+
+    def test_more_random_numbers_than_a_network_takes(self, tmp_path):
+        self.refused(tmp_path, lambda model: model.update(latent=17_000), "generator-1")
+
+    def test_an_empty_array_of_vast_width(self, saved, tmp_path):
+        files = contents((saved / NAME).read_bytes())
+        arrays = contents(files["arrays.npz"])
+        arrays["0.npy"] = hostile_models._with_header(np.zeros(0), "", (0, 1 << 40))
+        path = tmp_path / "hostile.threea"
+        path.write_bytes(sealed({**files, "arrays.npz": hostile_models._archive(list(arrays.values()))}))
+        assert hostile_models.ended(lambda: hostile_models.read_and_drawn(path)) == "refused"
+
+    def test_what_fails_while_rows_are_drawn_is_the_files_fault(self, release, saved, tmp_path):
+        files = contents((saved / NAME).read_bytes())
+        data = json.loads(files["release.json"])
+        data["release"]["fields"]["restore"] = "text"
+        path = tmp_path / "hostile.threea"
+        path.write_bytes(sealed({**files, "release.json": json.dumps(data).encode()}))
+        loaded = load_release(path)
+        with pytest.raises(InputError, match=r"hostile\.threea is damaged, or no model of threea's"):
+            loaded.sample(3)
+
+    def test_a_bug_of_ours_is_not_told_as_a_files_fault(self, release):
+        with pytest.raises(TypeError):
+            dataclasses.replace(release, restore="text").sample(3)
+
+    def test_numbers_that_are_no_sizes_have_no_bound(self, release, tmp_path):
+        """A seed, a number of rows or of entries in a ledger may be larger than the file."""
+        vast = dataclasses.replace(release, seed=2**63 + 5, rows=10**12)
+        (tmp_path / NAME).write_bytes(packed(vast))
+        assert load_release(tmp_path / NAME).seed == 2**63 + 5
+        assert load_release(tmp_path / NAME).rows == 10**12
+
+    def test_mutations_of_every_kind_of_model_are_drawn_or_refused(self):
+        """As benchmarks/results/hostile-models.json has them of 20,000."""
+        by_model = hostile_models.outcomes(20 * len(hostile_models.models()))
+        assert len(by_model) == len(hostile_models.models())
+        assert {outcome for counts in by_model.values() for outcome in counts} == {"refused", "drawn"}
 
 
 class TestPlainData:

@@ -315,3 +315,62 @@ def test_free_room_is_the_file_systems(mounted: Path) -> None:
     with Place(mounted / "out") as place:
         assert place.free is not None
         assert 0 < place.free <= 1 << 20
+
+
+def test_room_is_taken_until_the_first_file_is_written(mounted: Path) -> None:
+    with Place(mounted / "out") as place:
+        before = place.free
+        assert before is not None
+        place.reserve(600_000, 4)
+        assert place.free is not None
+        assert place.free < before - 590_000
+        with place.file("rows") as file:
+            assert place.free > before - 100_000
+            file.write(b"rows")
+    assert names(mounted) == []
+
+
+@pytest.mark.parametrize("claimed", ["out", "."])
+def test_too_little_room_is_refused_and_nothing_is_left(mounted: Path, claimed: str) -> None:
+    with Place(mounted / claimed) as place, pytest.raises(SettingError, match=r"too little room: .* MB free, 2\.0 MB"):
+        place.reserve(2_000_000, 4)
+    assert names(mounted) == []
+
+
+def test_too_few_files_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "few"
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "nr_inodes=8", "none", folder], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        with Place(folder / "out") as place, pytest.raises(SettingError, match="10 files needed: No space left"):
+            place.reserve(1000, 10)
+        assert names(folder) == []
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("failure", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT])
+def test_room_that_the_system_does_not_give_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: int
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(failure, os.strerror(failure))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with Place(tmp_path / "out") as place, pytest.raises(SettingError, match=os.strerror(failure)):
+        place.reserve(1000, 2)
+    assert names(tmp_path) == []
+
+
+def test_a_file_system_that_cannot_reserve_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: int) -> None:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    monkeypatch.setattr(os, "posix_fallocate", unknown)
+    with Place(tmp_path / "out") as place:
+        place.reserve(3_000_000, 2)
+        assert [file.stat().st_size for file in tmp_path.rglob("bytes")] == [3_000_000]

@@ -53,6 +53,7 @@ def test_the_files_and_their_hashes(release: threea.Release, tmp_path: Path, for
     assert set(certificate) >= NEEDED
     assert certificate["synthetic_sha256"] == sha256(tmp_path / "out" / f"synthetic.{form}")
     assert certificate["schema_sha256"] == sha256(tmp_path / "out" / "schema.toml")
+    assert certificate["report_sha256"] == sha256(tmp_path / "out" / "report.html")
     assert certificate["rows"] == ROWS
     assert Schema.load(tmp_path / "out" / "schema.toml") == release.schema
     assert "<html" in (tmp_path / "out" / "report.html").read_text().lower()
@@ -189,7 +190,7 @@ def test_a_full_disk_leaves_nothing_behind(
     monkeypatch.setattr(publish, "RowWriter", lambda *args: FullDisk(RowWriter(*args), batches))
     message = refused(release, tmp_path / "out", form)
     assert "cannot be written: No space left on device; make room or choose another place" in message
-    assert "from Python, release.save writes the same release for free" in message
+    assert "writing the same release again costs nothing" in message
     assert not list(tmp_path.iterdir())
 
 

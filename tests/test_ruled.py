@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.rules import CLINIC_COLUMNS, CLINIC_RULES, broken, clinic, clinic_schema
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.drawing import CHUNK_ROWS
 from threea.errors import SchemaError, SettingError
 from threea.evaluate.broken_rules import broken_rules
+from threea.ledger import Ledger
 from threea.model_file import load_release
 from threea.model_summary import ModelSummary
 from threea.publish import DrawnPart

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import threea
 from threea import hospital
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.approximate.gaussians import ClassGaussians
 from threea.describe.propose_schema import propose_schema
 from threea.describe.propose_schema import save as save_draft
 from threea.errors import BudgetRefused, LedgerError, SettingError, UserError
+from threea.ledger import Ledger
 from threea.recipes import DEFAULT, RECIPES, Gaussians, Independent
 from threea.session import make_recipe, prepare, rehearse, synthesize
 from threea.table.schema import Schema
@@ -183,11 +183,11 @@ def test_the_ledger_and_its_cap_are_kept(tmp_path: Any) -> None:
 
 def test_one_call_takes_what_opening_and_running_take() -> None:
     """The one call has every argument of the two it stands for, and the budget's."""
-    opening = set(inspect.signature(open_table).parameters) - {"budget", "noise"}
+    opening = set(inspect.signature(open_table).parameters) - {"budget", "noise", "transcript"}
     running = set(inspect.signature(Independent.run).parameters) - {"self", "table", "plan"}
     budget = set(inspect.signature(threea.Budget).parameters)
     own = set(inspect.signature(prepare).parameters) | set(inspect.signature(synthesize).parameters)
-    assert own - {"options"} == opening | running | budget | {"recipe", "balance", "score", "tune"}
+    assert own - {"options"} == opening | running | budget | {"recipe", "balance", "score", "tune", "resume"}
 
 
 def test_a_schema_may_be_the_path_of_one(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ EXAMPLES = [block for block in check.blocks(SCHEMA_PAGE) if block.info == "toml"
 
 
 def known_keys():
-    """Return the keys that the parser knows, of a table and of a column: it lists them when it is given another."""
-    for text in ('nonsense = 1\n[column.a]\nkind = "id"\n', '[column.a]\nkind = "id"\nnonsense = 1\n'):
+    """Return the keys that the parser knows, of a table, a column and reading: given another, it lists them."""
+    column = '[column.a]\nkind = "id"\n'
+    for text in (f"nonsense = 1\n{column}", f"{column}nonsense = 1\n", f"[reading]\nnonsense = 1\n{column}"):
         with pytest.raises(SchemaError) as refusal:
             Schema.from_toml(text)
         yield from str(refusal.value).partition("known are ")[2].split(", ")

@@ -166,6 +166,20 @@ class LeavesTheBounds(Lawful):
         return OutOfBounds(super().fit(table, plan))
 
 
+class Forgetting(Wrapped):
+    def sample(self, rows: int, rng: np.random.Generator, given: Any = None) -> Chunk:
+        chunk = self.model.sample(rows, rng, given)
+        return chunk | {"label": np.where(np.arange(rows) == 0, -1, chunk["label"])}
+
+
+class LosesLabels(Lawful):
+    """Where nobody said that the target is never missing, it sometimes is."""
+
+    def fit(self, table: PrivateTable, plan: Plan) -> Any:
+        model = super().fit(table, plan)
+        return Forgetting(model) if table.schema.target and table.schema["label"].open_ended else model
+
+
 class RefusesLate(Lawful):
     def fit(self, table: PrivateTable, plan: Plan) -> HistogramModel:
         model = super().fit(table, plan)
@@ -253,6 +267,7 @@ def test_a_lawful_recipe_passes(recipe: Recipe) -> None:
         (FollowsTheOrder, "needs_only_sums", "rows in another order give another release"),
         (UsesTheGlobalGenerator, "leaves_the_global_generator_alone", "NumPy's global generator was used"),
         (Unrepeatable, "needs_only_sums", "another release"),
+        (LosesLabels, "gives_the_target_no_class_of_noise", "the target is {None}, which no private row is"),
         (LeavesTheBounds, "survives", r"column age holds \[\d+\], which the schema does not allow"),
         (RefusesLate, "survives", "refuses only after it has spent something: a target is needed"),
     ],

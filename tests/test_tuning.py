@@ -7,12 +7,12 @@ import pytest
 
 import threea
 from threea import hospital
-from threea.anonymize.ledger import Ledger
 from threea.audit.replay import Setting, replay
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
 from threea.describe.calendar_effects import CALENDAR
 from threea.errors import BudgetRefused, SettingError
+from threea.ledger import Ledger
 from threea.model_file import load_release
 from threea.pricing import priced_together
 from threea.recipes import RECIPES, Independent, LabelTree

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 
+from threea import interrupts
+
 
 def main() -> None:
     """Load the command line, and run it."""
-    try:
-        from threea import cli
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted: nothing was done\n")
-        sys.exit(130)
-    cli.main()
+    with interrupts.noted() as interrupted:
+        try:
+            from threea import cli
+
+            interrupts.check()
+        except KeyboardInterrupt:
+            sys.stderr.write("interrupted: nothing was done\n")
+            sys.exit(interrupts.code_of(interrupted))
+        cli.main()
 
 
 if __name__ == "__main__":

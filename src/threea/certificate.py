@@ -83,8 +83,11 @@ class Certificate:
     synthetic_sha256: str = ""
     model_sha256: str = ""
     """Of `model.threea`; empty if a model that is not of threea's own making was not written."""
+    report_sha256: str = ""
+    """Of `report.html`, which states everything here but this."""
     ledger_head: dict[str, Any] | None = None
-    """Number and hash of the ledger's last entry after the last charge, null without a ledger file."""
+    """Number and hash of the ledger's last entry after the last charge, null without a ledger file. Fresh randomness
+    in that entry makes the hash a commitment, which the owner alone can open."""
     spreadsheet_safe: bool = False
     """Whether text cells that a spreadsheet might run as formulas begin with an apostrophe."""
     score: dict[str, Any] | None = None

@@ -7,18 +7,23 @@ counted: a file's size stands for them, in what is shown to the owner and in not
 
 from __future__ import annotations
 
+import json
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from threea.anonymize.plan import Plan
+from threea.drawing import CHUNK_ROWS, least_rows
 from threea.errors import SettingError
+from threea.limited import available_memory
 from threea.table.dialect import EXCEL
 from threea.table.schema import Column, Origin, Schema
+from threea.threads import processors
 
 Training = Callable[[int], float]
 """How many multiplications networks take to train, by how many numbers a row is."""
@@ -37,52 +42,19 @@ _SCORING, _SCORING_FEATURE = 4.0, 0.4
 """Seconds that a score takes, and for each feature: three releases of Adult and Phishing, 14 and 30 features, with and
 without one, took 5 to 8 more."""
 _FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
-_NUMERIC_CLASSES = 12
+_NUMERIC_CLASSES, _TAUGHT_ROWS, _TAUGHT_NUMBERS = 12, 20_000, 1 << 24
 _NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
 _DIRECTIONS, _MOST_PRODUCTS = 256, 1 << 20
-"""As the recipes, `label_tree`, `label_counts`, `bayes_net`, `ap_pairs` and `multilevel` have them by default."""
+"""As recipes, `label_tree`, `teacher`, `label_counts`, `bayes_net`, `ap_pairs` and `multilevel` have them unset."""
 
-SECONDS: Mapping[str, Mapping[str, float]] = {
-    "independent": {"start": 1.47, "features": 0.0, "cells": 1.8e-05, "data": 6.86e-08},
-    "labeltree": {
-        "start": 3.42,
-        "cells": 1.87e-05,
-        "drawing": 0.0,
-        "pairs": 1.79e-05,
-        "choices": 8.24e-06,
-        "data": 7.42e-09,
-    },
-    "gaussians": {"start": 1.71, "cells": 1.89e-05, "products": 5.98e-07, "data": 1.49e-07},
-    "clustmix": {"start": 3.48, "features": 0.0177, "cells": 1.8e-05, "data": 3.37e-07},
-    "privbayes": {"start": 1.46, "cells": 1.65e-04, "pairs": 4.52e-04, "data": 8.9e-10},
-    "mst": {"start": 1.81, "cells": 0.00173, "columns": 0.0, "pairs": 0.0, "choices": 0.0, "data": 1.51e-08},
-    "aim": {
-        "start": 2.19,
-        "cells": 1.8e-05,
-        "columns": 0.0958,
-        "pairs": 0.0,
-        "rounds": 9.74e-07,
-        "sizes": 1e-05,
-        "data": 6.47e-09,
-    },
-    "mcgen": {"start": 1.75, "features": 0.0108, "cells": 2.89e-05, "products": 0.0, "data": 6.92e-08},
-    "noifs": {"start": 1.74, "features": 0.00728, "cells": 2.5e-05, "products": 0.0, "data": 1.12e-07},
-    "rongauss": {"start": 1.9, "features": 0.0124, "cells": 2.13e-05, "products": 0.0, "data": 7.37e-08},
-}
-"""Of processor time, for a unit of each term: benchmarks/results/times.json."""
-BYTES: Mapping[str, Mapping[str, float]] = {
-    "independent": {"start": 2.2e08, "features": 4.26e05, "cells": 78.7},
-    "labeltree": {"start": 2.88e08, "cells": 0.0, "drawing": 16, "pairs": 161, "choices": 43.4},
-    "gaussians": {"start": 2.22e08, "cells": 0.0, "products": 3.61e03},
-    "clustmix": {"start": 2.64e08, "features": 1.33e06, "cells": 0.0},
-    "privbayes": {"start": 2.09e08, "cells": 2.25e03, "pairs": 438.0},
-    "mst": {"start": 219000000.0, "cells": 21200.0, "columns": 57100.0, "pairs": 24.0, "choices": 49.8},
-    "aim": {"start": 223000000.0, "cells": 15100.0, "columns": 0.0, "pairs": 24.0, "rounds": 0.0, "sizes": 0.0},
-    "mcgen": {"start": 230000000.0, "features": 779000.0, "cells": 172.0, "products": 0.0},
-    "noifs": {"start": 242000000.0, "features": 570000.0, "cells": 145.0, "products": 496.0},
-    "rongauss": {"start": 236000000.0, "features": 873000.0, "cells": 147.0, "products": 327.0},
-}
-"""At the peak, for a unit of each term: benchmarks/results/times.json."""
+_MEASURED: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(
+    Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
+)
+"""What a unit of each term takes, by recipe: written by benchmarks/times.py."""
+SECONDS = {recipe: parts["seconds"] for recipe, parts in _MEASURED.items()}
+"""Of processor time."""
+BYTES = {recipe: parts["bytes"] for recipe, parts in _MEASURED.items()}
+"""At the peak."""
 
 ONE_PASS = frozenset({("labeltree", "tree edges"), ("mst", "choices of tables")})
 """Lines of plans whose many private choices share one pass: the scores do not change between them."""
@@ -139,19 +111,26 @@ class Cost:
             found=self.found and after.found,
         )
 
-    def refuse_unreasonable(self, recipe: str, memory: float | None = None) -> None:
-        """Refuse a release that would take too long, or more memory than there is. The rows have no say in it.
+    def refuse_unreasonable(self, recipe: str, memory: float | None = None, instead: Cost | None = None) -> None:
+        """Refuse a release that would take too long, or more memory than is left. The rows have no say in it.
+
+        Args:
+            recipe: Its recipe.
+            memory: How much may be taken; by default what the machine, and its control groups, have left.
+            instead: What `independent` would take.
 
         Raises:
             SettingError: It would.
         """
-        memory = _memory() if memory is None else memory
+        memory = available_memory() if memory is None else memory
+        if self.seconds <= MOST_SECONDS and self.bytes <= memory:
+            return
         most = f"{_duration(MOST_SECONDS)} and {memory / 1e9:.1f} GB"
-        if self.seconds > MOST_SECONDS or self.bytes > memory:
-            takes = f"about {self.seconds / 3600:.2g} hours and {self.bytes / 1e9:.1f} GB of memory"
-            other = " or take --recipe independent" if recipe != "independent" else ""
-            remedy = f"list fewer categories and set open_ended = true,{other or ' or fewer columns'}"
-            raise SettingError(f"{recipe} would take {takes}, which is more than {most}; {remedy}")
+        takes = f"about {self.seconds / 3600:.2g} hours and {self.bytes / 1e9:.1f} GB of memory"
+        fits = instead is not None and instead.seconds <= MOST_SECONDS and instead.bytes <= memory
+        other = "take --recipe independent, which fits" if fits and recipe != "independent" else "fewer columns"
+        remedy = f"list fewer categories and set open_ended = true, or {other}"
+        raise SettingError(f"{recipe} would take {takes}, which is more than {most}; {remedy}")
 
 
 def cost_of(
@@ -254,22 +233,36 @@ def _bytes_of(data: str | PathLike[str], column: str | None) -> int:
     return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema == column)
 
 
-def terms(recipe: str, schema: Schema) -> dict[str, float]:
-    """Return how much there is of each term of a recipe's work."""
+def terms(recipe: str, schema: Schema, threads: int | None = None) -> dict[str, float]:
+    """Return how much there is of each term of a recipe's work.
+
+    Args:
+        recipe: Its name.
+        schema: The public description of the tables.
+        threads: How many chunks of rows are drawn at once; as many as there are processors by default.
+    """
+    columns, side_by_side = len(schema.modelled), threads or processors()
+    rows = least_rows(len(schema.columns))
+    chunk = side_by_side * min(CHUNK_ROWS, rows)
+    drawn: dict[str, float] = {"start": 1, "columns": columns, "values": rows * columns, "chunk": chunk * columns}
     if recipe == "privbayes":
-        return _network_terms(schema)
+        return drawn | _network_terms(schema)
     bins = _BINS.get(recipe, _FINE_BINS)
     classes, features = _classes(schema, bins), len(schema.features)
     cells = sum(_cells(column, bins) for column in schema.features)
     if recipe in _GRAPHS:
-        return _graph_terms(recipe, schema, bins)
+        return drawn | _graph_terms(recipe, schema, bins)
+    counted: dict[str, float] = drawn | {"cells": classes * cells}
+    if recipe == "independent":
+        return counted
     if recipe == "labeltree":
-        return _tree_terms(classes, features, cells)
+        return counted | {"labels": classes**2} | _tree_terms(classes, features, cells, chunk)
     if recipe == "gaussians":
         numbers = sum(column.kind.numeric for column in schema.features)
-        products = min(numbers, 160)
-        return {"start": 1, "cells": classes * cells, "products": classes * products**2}
-    units: dict[str, float] = {"start": 1, "features": features, "cells": classes * cells}
+        # Second moments of a few coefficients in each class, or in all; the transform; and every column's score.
+        products = min(classes, 16) * min(numbers, 160) ** 2
+        return counted | {"products": products, "wide": numbers**2, "drawn": chunk * numbers}
+    units = counted | {"labels": classes**2}
     if recipe in ("mcgen", "noifs", "rongauss"):
         # Products of pairs of columns: of all rows once, and of every class, as far as there is room for them.
         width = min(features, _DIRECTIONS) if recipe == "rongauss" else features
@@ -283,29 +276,36 @@ def _graph_terms(recipe: str, schema: Schema, bins: int) -> dict[str, float]:
     columns, pairs = len(sizes), max(math.comb(len(sizes), 2), 1)
     merged = [min(size, math.sqrt(_ALL_PAIR_CELLS / pairs)) for size in sizes]
     looked_at = (sum(merged) ** 2 - sum(size**2 for size in merged)) / 2
-    found = {"start": 1, "cells": sum(sizes), "columns": columns, "pairs": looked_at}
+    found = {"cells": sum(sizes), "pairs": looked_at}
     if recipe == "mst":
         return {**found, "choices": columns**3}
     return {**found, "rounds": columns * looked_at, "sizes": columns**4}
 
 
-def _tree_terms(classes: int, features: int, cells: float) -> dict[str, float]:
-    """Return what a tree and its teacher do: both work with the merged cells of pairs of features, class by class."""
+def _tree_terms(classes: int, features: int, cells: float, chunk: int) -> dict[str, float]:
+    """Return what a tree and its teacher do: both work with the merged cells of pairs of features, class by class.
+
+    The teacher has a score of each class for every row, and a Hessian for each but of two; it learns from some rows.
+    """
     pairs = max(features * (features - 1) / 2, 1)
     merged = min(_PAIR_CELLS, math.sqrt(_ALL_PAIR_CELLS / (classes * pairs)), cells / max(features, 1))
+    width = min(_PAIR_CELLS * features, cells)
+    logits = classes if classes > 2 else classes - 1
+    learned_from = min(_TAUGHT_ROWS, _TAUGHT_NUMBERS / max(width, 1))
     return {
-        "start": 1,
-        "cells": classes * cells,
-        "drawing": classes * merged * cells,
-        "pairs": classes * features * merged**2,
+        "pairs": classes * pairs * merged**2,
         "choices": features**3,
+        "labelled": chunk * logits,
+        "hessians": logits * width**2,
+        "learned": logits * learned_from * width**2,
+        "scored": logits * learned_from,
     }
 
 
 def _network_terms(schema: Schema) -> dict[str, float]:
     """Return what a network does: it counts columns, and compares AP pairs, whose tables are bounded."""
     cells = sum(_cells(column, _NET_BINS) for column in schema.modelled)
-    return {"start": 1, "cells": cells, "pairs": sum(_compared(len(schema.modelled)))}
+    return {"cells": cells, "pairs": sum(_compared(len(schema.modelled)))}
 
 
 def _compared(columns: int) -> list[int]:
@@ -347,8 +347,8 @@ def _numbers(column: Column) -> int:
 def size_of(data: Any) -> int:
     """Return how many bytes a file, a folder or an Arrow table has; 0 if that is not known."""
     if not isinstance(data, str | PathLike):
-        size = getattr(data, "nbytes", 0)
-        return size if isinstance(size, int) else 0
+        # Others may work it out by reading their rows, or not know it.
+        return data.nbytes if isinstance(data, pa.Table | pa.RecordBatch) else 0
     path = Path(data)
     files = path.rglob("*") if path.is_dir() else (path,)
     return sum(file.stat().st_size for file in files if file.is_file())
@@ -362,11 +362,3 @@ def _duration(seconds: float) -> str:
     if seconds < 5400:
         return f"about {math.ceil(seconds / 60)} minutes"
     return f"about {seconds / 3600:.2g} hours"
-
-
-def _memory() -> float:
-    """Return how much memory the machine has."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return math.inf

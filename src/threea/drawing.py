@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from threea.model_summary import ModelSummary
-from threea.report import words
 from threea.table.cells import Categories
 from threea.table.schema import Schema
 
@@ -62,12 +63,13 @@ def default_rows(summary: ModelSummary, columns: int, same: bool = False) -> int
     return max(round(count), 1 if same else least)
 
 
-def default_note(summary: ModelSummary, rows: int) -> str:
-    """Say why so many rows were drawn, if it is not the noisy count."""
+def default_note(summary: ModelSummary, rows: int, counted: str = "private rows") -> str:
+    """Say why so many rows were drawn, if it is not the noisy count of what counted."""
     count, stddev = summary.private_rows, summary.private_rows_stddev
     if summary.points is not None or count is None or rows == max(round(count), 1):
         return ""
-    noise = f"noisy count of private rows ({words.rounded(count)} ± {words.rounded(stddev)})"
+    # Both are whole numbers of rows; rounded up, the second covers what rounding does to the first.
+    noise = f"noisy count of {counted} ({round(count):,} ± {math.ceil(stddev):,})"
     if count < STANDS_OUT * stddev:
         return f"The {noise} does not stand out from its noise, so {rows:,} rows were drawn; ask for another number."
     gain = f"More rows were drawn than the {noise}: it costs nothing, and learners gain from it."

@@ -100,13 +100,22 @@ class InternalError(ThreeaError):
     """A bug of ours, never the user's mistake."""
 
 
-def stated(*, charged: bool, written: bool) -> str:
-    """Say what became of a release that did not end well."""
-    files = "the release was written" if written else "no result was written"
-    return f"{files}; {'what was charged stays charged' if charged else 'nothing was charged'}"
+def stated(*, charged: bool, written: bool, kept: bool = False) -> str:
+    """Say what became of a release that did not end well; `kept` says whether its answers are."""
+    if not charged:
+        return f"{'the release was written' if written else 'no result was written'}; nothing was charged"
+    if written:
+        return "the release was written; what was charged stays charged"
+    again = "; the same again with --resume (in Python, resume=True) goes on with it" if kept else ""
+    return f"no result was written; what was charged stays charged{again}"
 
 
-_FATES = {stated(charged=charged, written=written) for charged in (True, False) for written in (True, False)}
+_FATES = {
+    stated(charged=charged, written=written, kept=kept)
+    for charged in (True, False)
+    for written in (True, False)
+    for kept in (True, False)
+}
 
 
 @contextmanager

@@ -7,8 +7,10 @@ itself. It holds what follows from the schema and charged answers, as a `Release
 Guarantees:
     - Reading runs no code from the file: there is no pickle, and only classes on a closed list are made.
     - A file that differs from what was written in any bit is refused.
-    - What is read takes no more memory than a few times the file's size, and that has a limit; a column of dates takes
-      a number more for each day between its bounds, which has one, too (`table.calendar.MOST_DAYS`).
+    - What is read takes no more memory than a few times the file's size, and that has a limit: sizes and shapes in it
+      are at most that size (`plain_data.restored`). A column of dates takes a number more for each day between its
+      bounds, which has a limit, too (`table.calendar.MOST_DAYS`).
+    - Whatever is wrong in a file, found on reading or only when rows are drawn, is told as the file's fault, in a line.
     - Equal releases are written as equal bytes.
 """
 
@@ -20,6 +22,8 @@ import io
 import json
 import math
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -28,15 +32,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.errors import InputError
+from threea.errors import InputError, ThreeaError
+from threea.parts import CERTIFICATE, MODEL, certificate_in, check_parts
 from threea.plain_data import KINDS, NotPlain, restored, simplified
+from threea.threads import in_order
 
 if TYPE_CHECKING:
     from threea.linked import LinkedRelease
     from threea.release import Release
     from threea.table.schema import Schema
 
-NAME = "model.threea"
+NAME = MODEL
 VERSION = 1
 MOST_BYTES = 1 << 30
 """Larger files are neither written nor read. Chosen: a hundred times a large model's."""
@@ -87,8 +93,8 @@ def load_release(path: str | PathLike[str]) -> Release:
         path: The release's folder, or its `model.threea`.
 
     Raises:
-        InputError: There is no such file, it is damaged, too large, of a later version, of two tables, or not the one
-            that the certificate beside it names.
+        InputError: There is no such file, it is damaged, too large, of a later version, of two tables, or one of the
+            files beside it is not the one that the certificate names.
     """
     loaded: Release = _loaded(path, _ONE)
     return loaded
@@ -107,14 +113,11 @@ def load_tables(path: str | PathLike[str]) -> LinkedRelease:
 def _loaded(path: str | PathLike[str], kind: str) -> Any:
     file = Path(path) / NAME if Path(path).is_dir() else Path(path)
     data = _bytes_of(file)
-    _check_certificate(file, hashlib.sha256(data).hexdigest())
-    try:
-        found, release = _unpacked(data)
-    except (NotPlain, ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError, ValueError):
-        # Arrow's and zip's errors, too, are of these kinds; what they say is of no use to a reader.
-        raise _damaged(file) from None
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError):
-        raise _damaged(file) from None
+    beside = file.parent / CERTIFICATE
+    if file.name == NAME and beside.is_file():
+        check_parts(file.parent, certificate_in(file.parent))
+    with blamed(file):
+        found, release = _unpacked(data, file)
     if found != kind:
         what = (
             "two tables; read it in Python with load_tables"
@@ -123,6 +126,30 @@ def _loaded(path: str | PathLike[str], kind: str) -> Any:
         )
         raise InputError(f"{file} is a release of {what}")
     return release
+
+
+@contextmanager
+def blamed(file: Path | None) -> Iterator[None]:
+    """Tell of any error as a model file's fault; of none where no file is to blame, but us.
+
+    Raises:
+        InputError: Something failed that is neither a user's mistake nor a lack of memory.
+    """
+    try:
+        yield
+    except (ThreeaError, MemoryError):
+        raise
+    except Exception:
+        # What Arrow, NumPy or zip say is of no use to a reader.
+        if file is None:
+            raise
+        raise _damaged(file) from None
+
+
+def blamed_in_order(file: Path | None, draw: Callable[[int], Any], starts: range) -> Iterator[Any]:
+    """Draw chunks as `threads.in_order` does; for what fails the model file is to blame, if there is one."""
+    with blamed(file):
+        yield from in_order(draw, starts)
 
 
 def _damaged(file: Path) -> InputError:
@@ -143,17 +170,6 @@ def _bytes_of(file: Path) -> bytes:
     if hashlib.sha256(data[:-_DIGEST]).hexdigest().encode() != data[-_DIGEST:]:
         raise _damaged(file)
     return data
-
-
-def _check_certificate(file: Path, digest: str) -> None:
-    """Refuse a model that the certificate beside it does not name."""
-    beside = file.parent / "certificate.json"
-    try:
-        stated = json.loads(beside.read_text(encoding="utf-8")) if file.name == NAME and beside.is_file() else {}
-    except (OSError, ValueError, RecursionError):
-        raise InputError(f"{beside} cannot be read; take the release again, or move {NAME} elsewhere") from None
-    if not isinstance(stated, dict) or stated.get("model_sha256", digest) != digest:
-        raise InputError(f"{file} is not the model that {beside.name} beside it names; take the release again")
 
 
 def _sealed(files: dict[str, bytes]) -> bytes:
@@ -178,8 +194,8 @@ def _npz(arrays: list[NDArray[Any]]) -> bytes:
     return buffer.getvalue()
 
 
-def _unpacked(data: bytes) -> tuple[str, Any]:
-    """Return which class of release a file holds, and the release."""
+def _unpacked(data: bytes, file: Path) -> tuple[str, Any]:
+    """Return which class of release a file's bytes hold, and the release."""
     files = _stored(data)
     if set(files) != {_JSON, _ARRAYS}:
         raise NotPlain("other files than expected")
@@ -192,10 +208,22 @@ def _unpacked(data: bytes) -> tuple[str, Any]:
     if kind not in (_ONE, _TWO):
         raise NotPlain("not a release")
     arrays = _stored(files[_ARRAYS])
-    release = restored(content["release"], [_array(arrays[f"{index}.npy"]) for index in range(len(arrays))])
-    # A model that was not made by `packed` may be of the right classes and still not hang together.
-    next(release.draws(1, seed=0))
-    return kind, release
+    try:
+        numbers = [_array(arrays[f"{index}.npy"], len(data)) for index in range(len(arrays))]
+        release = restored(content["release"], numbers, len(data))
+        # A model that was not made by `packed` may be of the right classes and still not hang together.
+        next(release.draws(1, seed=0))
+    except ThreeaError as error:
+        # A class refused a value: nothing that whoever reads the file could change.
+        raise NotPlain(str(error)) from None
+    return kind, _read_from(release, file)
+
+
+def _read_from(release: Any, file: Path) -> Any:
+    """Return a release that knows whom to blame should no rows come of it."""
+    if hasattr(release, "children"):
+        return replace(release, parents=_read_from(release.parents, file))
+    return replace(release, file=file)
 
 
 def _stored(data: bytes) -> dict[str, bytes]:
@@ -209,8 +237,11 @@ def _stored(data: bytes) -> dict[str, bytes]:
         return {entry.filename: zipped.read(entry) for entry in entries}
 
 
-def _array(data: bytes) -> NDArray[Any]:
-    """Read an array of numbers, after checking that its header asks for as many bytes as there are."""
+def _array(data: bytes, most: int = MOST_BYTES) -> NDArray[Any]:
+    """Read an array of numbers, after checking that its header asks for as many bytes as there are.
+
+    An empty one may say any shape: the numbers in it are sizes, too.
+    """
     if data[:8] != b"\x93NUMPY\x01\x00":
         raise NotPlain("not an array")
     start = 10 + int.from_bytes(data[8:10], "little")
@@ -218,7 +249,7 @@ def _array(data: bytes) -> NDArray[Any]:
     kind, shape = np.dtype(str(header["descr"])), header["shape"]
     if kind.kind not in KINDS or not all(type(n) is int and n >= 0 for n in shape):
         raise NotPlain("not an array of numbers")
-    if math.prod(shape) * kind.itemsize != len(data) - start:
+    if math.prod(shape) * kind.itemsize != len(data) - start or math.prod(max(n, 1) for n in shape) > most:
         raise NotPlain("an array of another size")
     # In the order it had in memory: sums over it are then rounded as they were.
     values = np.frombuffer(data, kind, offset=start).reshape(shape, order="F" if header["fortran_order"] else "C")

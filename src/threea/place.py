@@ -26,6 +26,7 @@ from threea.errors import SettingError
 STAGING = ".threea-staging-"
 """How the names of staging folders begin."""
 _TRIES, _PAUSE = 40, 0.05
+_BLOCK = 1 << 20
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
 
 
@@ -79,7 +80,7 @@ class Place:
         self._exists = self._final.is_dir()
         home = self._final if self._exists else self._final.parent
         self._staging = home / (STAGING + hashlib.sha256(os.fsencode(self._final.name)).hexdigest()[:16])
-        self._contents = self._staging / "contents"
+        self._contents, self._room = self._staging / "contents", self._staging / "room"
         with _refusing(f"out ({self.folder}) cannot be used", "choose another, or make it, empty, and try again"):
             self._lock = self._claimed()
             try:
@@ -112,10 +113,41 @@ class Place:
         moved.unlink() if self._exists else shutil.rmtree(moved)
 
     @property
+    def final(self) -> Path:
+        """The folder beyond all links, where the files will be."""
+        return self._final
+
+    @property
     def free(self) -> int | None:
         """How many bytes can be written there; None if the file system does not say."""
         usage = shutil.disk_usage(self._staging)
         return usage.free if usage.total else None
+
+    def reserve(self, size: int, files: int) -> None:
+        """Take room for so many files, of so many bytes together, until the first of them is written.
+
+        Raises:
+            SettingError: There is not so much.
+        """
+        needed = f"{size / 1e6:,.1f} MB and {files} files needed"
+        remedy = "make room, choose another place or ask for fewer rows"
+        free = self.free
+        told = "" if free is None else f"{free / 1e6:,.1f} MB free, "
+        if free is not None and free < size:
+            raise SettingError(f"out ({self.folder}) has too little room: {told}{needed}; {remedy}")
+        try:
+            self._room.mkdir()
+            for number in range(files):
+                (self._room / str(number)).touch()
+            with _synced(self._room / "bytes") as file:
+                _allocate(file, size)
+        except OSError as error:
+            self._release_room()
+            reason = error.strerror or type(error).__name__
+            raise SettingError(f"out ({self.folder}) has too little room: {told}{needed}: {reason}; {remedy}") from None
+
+    def _release_room(self) -> None:
+        shutil.rmtree(self._room, ignore_errors=True)
 
     @property
     def published(self) -> bool:
@@ -134,6 +166,7 @@ class Place:
     @contextmanager
     def file(self, name: str) -> Iterator[BinaryIO]:
         """Open a file to be published, possibly in a folder of its own (``folder/file``); it is on disk when closed."""
+        self._release_room()
         top, inside, _ = name.partition("/")
         if top not in self._names:
             self._names.append(top)
@@ -281,6 +314,19 @@ def _synced(path: Path) -> Iterator[BinaryIO]:
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+def _allocate(file: BinaryIO, size: int) -> None:
+    """Have a file take so many bytes of the disk."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+                raise
+    for start in range(0, size, _BLOCK):
+        file.write(bytes(min(_BLOCK, size - start)))
 
 
 def _sync_folder(folder: Path) -> None:

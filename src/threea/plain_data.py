@@ -12,6 +12,7 @@ import dataclasses
 import enum
 import importlib
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ _HOMES = {
     "threea.anonymize.plan": ("Plan",),
     "threea.anonymize.accountant": ("Line",),
     "threea.anonymize.events": ("Gaussian", "NonPrivate", "PartitionSelection", "Pure", "Sampled"),
-    "threea.anonymize.ledger_chain": ("LedgerHead",),
+    "threea.ledger.chain": ("LedgerHead",),
     "threea.anonymize.query": ("Answer",),
     "threea.anonymize.spending": ("Unit",),
     "threea.backends.frames": ("Frame",),
@@ -49,6 +50,7 @@ _HOMES = {
     "threea.approximate.graphical": ("GraphicalModel",),
     "threea.approximate.histograms": ("HistogramModel",),
     "threea.approximate.junction_tree": ("JunctionTree",),
+    "threea.approximate.label_counts": ("RowCounts",),
     "threea.approximate.mixture": ("MixtureModel",),
     "threea.approximate.points": ("Points",),
     "threea.approximate.tree_model": ("Edge", "TreeModel"),
@@ -63,6 +65,11 @@ DEEPEST = 24
 """How far values may be nested."""
 KINDS = "fiub"
 """NumPy's letters for the arrays that may be in a file: numbers and truth values."""
+UNWRITTEN = {"written": False}
+"""Metadata of a field that no file holds."""
+_SIZED = ("threea.approximate.", "threea.adapt.", "threea.table.cells")
+"""Where the classes are whose whole numbers are sizes or positions, but for those in `_SCORES`."""
+_SCORES = ("ColumnShape", "scores")
 
 
 class NotPlain(Exception):
@@ -97,43 +104,77 @@ def simplified(value: Any, arrays: list[NDArray[Any]]) -> Any:
     if isinstance(value, pa.Schema):
         return {"layout": base64.b64encode(value.serialize().to_pybytes()).decode("ascii")}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        held = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+        written = (field for field in dataclasses.fields(value) if field.init and field.metadata != UNWRITTEN)
+        held = {field.name: getattr(value, field.name) for field in written}
         return {"class": _name(type(value)), "fields": {name: simplified(item, arrays) for name, item in held.items()}}
     raise NotPlain(f"a {type(value).__name__} cannot be written")
 
 
-def restored(data: Any, arrays: Sequence[NDArray[Any]], depth: int = 0) -> Any:
+def restored(data: Any, arrays: Sequence[NDArray[Any]], most: int = sys.maxsize) -> Any:
     """Return the value that JSON data stands for.
+
+    Args:
+        data: As read from JSON.
+        arrays: What it refers to.
+        most: The largest whole number that a model's parts may hold, where numbers are sizes or positions: the size of
+            the file. What describes more than the file holds was not written by threea, and would not fit into memory.
 
     Raises:
         NotPlain: The data is no such value.
     """
-    if depth > DEEPEST:
-        raise NotPlain("nested too deeply")
-    if data is None or isinstance(data, bool | int | float | str):
-        return data
-    if isinstance(data, list):
-        return tuple(restored(item, arrays, depth + 1) for item in data)
-    match data:
-        case {"class": str(name), "fields": dict(fields)} if len(data) == 2:
-            kind = _class(name)
-            if not dataclasses.is_dataclass(kind):
-                raise NotPlain(f"{name} has no fields")
-            return kind(**{key: restored(item, arrays, depth + 1) for key, item in fields.items()})
-        case {"enum": str(name), "value": str(value)} if len(data) == 2:
-            kind = _class(name)
-            if not issubclass(kind, enum.Enum):
-                raise NotPlain(f"{name} is no enumeration")
-            return kind(value)
-        case {"map": list(pairs)} if len(data) == 1:
-            return {restored(key, arrays, depth + 1): restored(item, arrays, depth + 1) for key, item in pairs}
-        case {"array": int(index)} if len(data) == 1 and 0 <= index < len(arrays):
-            return arrays[index]
-        case {"number": str(text)} if len(data) == 1 and text in ("inf", "-inf", "nan"):
-            return float(text)
-        case {"layout": str(text)} if len(data) == 1:
-            return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
-    raise NotPlain("unknown data")
+    return _Reader(arrays, most).value(data, 0, None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reader:
+    arrays: Sequence[NDArray[Any]]
+    most: int
+
+    def value(self, data: Any, depth: int, limit: int | None) -> Any:
+        """Return what data stands for; whole numbers in it, but in other classes, are at most the limit if any."""
+        if depth > DEEPEST:
+            raise NotPlain("nested too deeply")
+        if limit is not None and isinstance(data, int) and not -1 <= data <= limit:
+            raise NotPlain("a number beyond what the file can hold")
+        if data is None or isinstance(data, bool | int | float | str):
+            return data
+        if isinstance(data, list):
+            return tuple(self.value(item, depth + 1, limit) for item in data)
+        match data:
+            case {"class": str(name), "fields": dict(fields)} if len(data) == 2:
+                return self._made(name, fields, depth + 1)
+            case {"enum": str(name), "value": str(value)} if len(data) == 2:
+                kind = _class(name)
+                if not issubclass(kind, enum.Enum):
+                    raise NotPlain(f"{name} is no enumeration")
+                return kind(value)
+            case {"map": list(pairs)} if len(data) == 1:
+                return {self.value(k, depth + 1, limit): self.value(v, depth + 1, limit) for k, v in pairs}
+            case {"array": int(index)} if len(data) == 1 and 0 <= index < len(self.arrays):
+                return self.arrays[index]
+            case {"number": str(text)} if len(data) == 1 and text in ("inf", "-inf", "nan"):
+                return float(text)
+            case {"layout": str(text)} if len(data) == 1:
+                return self._layout(base64.b64decode(text, validate=True))
+        raise NotPlain("unknown data")
+
+    def _made(self, name: str, fields: Mapping[str, Any], depth: int) -> Any:
+        kind = _class(name)
+        if not dataclasses.is_dataclass(kind):
+            raise NotPlain(f"{name} has no fields")
+        sized = kind.__module__.startswith(_SIZED)
+        limits = {key: self.most if sized and (name, key) != _SCORES else None for key in fields}
+        return kind(**{key: self.value(item, depth, limits[key]) for key, item in fields.items()})
+
+    def _layout(self, data: bytes) -> pa.Schema:
+        """Read columns and types, of which none has values of more bytes than the file."""
+        layout = pa.ipc.read_schema(pa.py_buffer(data))
+        for field in layout:
+            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+            wide = pa.types.is_fixed_size_binary(kind) and kind.byte_width > self.most
+            if wide or pa.types.is_nested(kind) or pa.types.is_run_end_encoded(kind):
+                raise NotPlain("a type that no column of a table has")
+        return layout
 
 
 def _name(kind: type[Any]) -> str:

@@ -8,16 +8,20 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from threea.drawing import CHUNK_ROWS
+from threea.drawing import CHUNK_ROWS, least_rows
 from threea.errors import SettingError, outcome, stated
-from threea.model_file import NAME, packed
+from threea.model_file import packed
+from threea.parts import CERTIFICATE, MODEL, digest_of
 from threea.place import Place, check_folder
 from threea.table.dialect import Dialect
+from threea.table.file_size import row_bytes
+from threea.table.schema import Schema
 from threea.table.writing import CSV, FORMATS, PARQUET, RowWriter
 
 if TYPE_CHECKING:
@@ -27,30 +31,33 @@ if TYPE_CHECKING:
     from threea.table.conditions import Given
 
 __all__ = [
-    "BYTES_PER_VALUE",
     "FORMATS",
     "Progress",
     "check_file",
     "check_folder",
     "check_format",
-    "check_room",
     "claim",
+    "digest_of",
     "report_of",
+    "take_room",
     "write",
     "write_sample",
 ]
 
 _log = logging.getLogger(__name__)
-BYTES_PER_VALUE = {"parquet": 1, "csv": 4}
-"""What a value takes at least, but for columns that are nearly constant: less room than this is plainly too little."""
-_OTHER_FILES = 1 << 20
-_USUAL_ROWS = 1 << 16
+_OTHER_BYTES, _COLUMN_BYTES = 4_000_000, 30_000
+"""Of the files beside the rows: model and report, and what they take for each column. Measured on the recipes'
+defaults, but for models of many gigabytes of counts."""
+_FILES, _ROOM = 8, 2
+"""Files and folders of a release, but for parts; and room for as many rows as the private file has, in its sizes."""
 
 PART_ROWS = 16 * CHUNK_ROWS
 """Rows in each file of a table that is written as a folder of them."""
 PARTS_ABOVE = 10_000_000
 """A Parquet table of more rows than this is a folder of files, which many can read, and write, at once."""
 
+Described = tuple[Schema, "pa.Schema"]
+"""What is public of a table, and the columns that a release of it has."""
 Progress = Callable[[int], None]
 """Called with the number of rows written so far."""
 Elsewhere = Callable[[Callable[[int], bytes], Sequence[int]], Iterable[bytes]]
@@ -93,22 +100,26 @@ def claim(out: str | PathLike[str], form: str = "parquet", *, ledger: object = N
     return place
 
 
-def check_room(place: Place, columns: int, rows: int | None) -> None:
-    """Refuse a place that plainly has no room for so many rows.
+def take_room(place: Place, table: Described, rows: int | str | None, private: int, *others: Described) -> None:
+    """Take the room that a release will need, before anything is spent; it is let go of when the first file is written.
 
     Args:
         place: Where the release will be written.
-        columns: How many it has.
-        rows: How many were asked for; for the default, which is not known yet, room for a small table must do.
+        table: The table's description and its released columns.
+        rows: How many rows were asked for.
+        private: Bytes of the private file, which stand for the noisy count that a default follows from.
+        others: Of further tables, likewise.
 
     Raises:
-        SettingError: The disk is too full.
+        SettingError: There is too little room, or it allows too few files.
     """
-    free, needed = place.free, (rows or _USUAL_ROWS) * columns * BYTES_PER_VALUE[place.form] + _OTHER_FILES
-    if free is not None and free < needed:
-        sizes = f"{free / 1e6:,.1f} MB free, at least {needed / 1e6:,.1f} MB needed"
-        remedy = "make room, choose another place" + (" or ask for fewer rows" if rows else "")
-        raise SettingError(f"out ({place.folder}) has too little room: {sizes}; {remedy}")
+    columns = sum(len(layout) for _, layout in (table, *others))
+    number = rows if isinstance(rows, int) else least_rows(columns) if rows is None else 1
+    size = number * sum(row_bytes(schema, layout, place.form) for schema, layout in (table, *others))
+    if not isinstance(rows, int):
+        size = max(size, _ROOM * private)
+    parts = -(-number // PART_ROWS) if number > PARTS_ABOVE else 0
+    place.reserve(round(size) + _OTHER_BYTES + columns * _COLUMN_BYTES, _FILES + parts)
 
 
 def write(
@@ -117,6 +128,7 @@ def write(
     progress: Progress | None = None,
     check: Callable[[], object] | None = None,
     elsewhere: Elsewhere | None = None,
+    kept: bool = False,
 ) -> list[Path]:
     """Write synthetic rows, certificate, report, schema and model to a folder.
 
@@ -130,6 +142,7 @@ def write(
         progress: Told how many rows are written.
         check: Called when all is written and nothing published yet; what it raises stops the release.
         elsewhere: Where the files of a large table are drawn; here by default. They hold the same bytes.
+        kept: Whether what is written is kept elsewhere meanwhile, to be written again if this fails.
 
     Returns:
         The files made.
@@ -138,11 +151,17 @@ def write(
         SettingError: The disk is full, or somebody took the folder meanwhile.
     """
     charged = bool(release.spent)
-    return written(place, lambda: _fill(release, place, progress, elsewhere), charged=charged, check=check)
+    fill = partial(_fill, release, place, progress, elsewhere)
+    return written(place, fill, charged=charged, check=check, kept=kept)
 
 
 def written(
-    place: Place, fill: Callable[[], None], *, charged: bool, check: Callable[[], object] | None = None
+    place: Place,
+    fill: Callable[[], None],
+    *,
+    charged: bool,
+    check: Callable[[], object] | None = None,
+    kept: bool = False,
 ) -> list[Path]:
     """Fill a claimed folder and give the files their names, or leave nothing.
 
@@ -151,6 +170,7 @@ def written(
         fill: Writes its files.
         charged: Whether they were paid for.
         check: Called when all is written and nothing published yet; what it raises stops the release.
+        kept: Whether what is written is kept elsewhere, too.
 
     Returns:
         The files made.
@@ -158,7 +178,7 @@ def written(
     Raises:
         SettingError: The disk is full, or somebody took the folder meanwhile.
     """
-    with outcome(lambda: stated(charged=charged, written=place.published)):
+    with outcome(lambda: stated(charged=charged, written=place.published, kept=kept)):
         try:
             with place:
                 fill()
@@ -169,7 +189,7 @@ def written(
                 return files
         except OSError as error:
             what = "is written, but may not outlast a power loss" if place.published else "cannot be written"
-            remedy = "make room or choose another place; from Python, release.save writes the same release for free"
+            remedy = "make room or choose another place; writing the same release again costs nothing"
             reason = error.strerror or type(error).__name__
             raise SettingError(f"out ({place.folder}) {what}: {reason}; {remedy}") from None
 
@@ -187,12 +207,13 @@ def _fill(release: Release, place: Place, progress: Progress | None, elsewhere: 
     model = packed(release) or b""
     digest = hashlib.sha256(model).hexdigest() if model else ""
     certificate = release.certificate(synthetic_sha256=digest_of(place.path(synthetic)), model_sha256=digest)
+    page = render(release, certificate, _first(release)).encode()
     contents = {
-        NAME: model,
+        MODEL: model,
         "schema.toml": release.schema_text(certificate.synthetic_sha256).encode(),
-        "report.html": render(release, certificate, _first(release)).encode(),
+        "report.html": page,
         # The last: a folder that has it has all.
-        "certificate.json": certificate.to_json().encode(),
+        CERTIFICATE: replace(certificate, report_sha256=hashlib.sha256(page).hexdigest()).to_json().encode(),
     }
     for name, content in contents.items():
         if content:
@@ -266,15 +287,6 @@ def _write_rows(
             rows += batch.num_rows
             if progress:
                 progress(rows)
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file; of a folder, that of the lines ``name  SHA-256`` of its files, sorted."""
-    if path.is_dir():
-        lines = (f"{file.name}  {digest_of(file)}\n" for file in sorted(path.iterdir()))
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_file(out: Path) -> None:

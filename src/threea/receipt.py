@@ -11,6 +11,7 @@ from threea.anonymize.plan import Plan
 from threea.budget import Adjacency
 from threea.certificate import Guarantee
 from threea.cost import Cost
+from threea.describe import ids
 from threea.drawing import MOST, SAME, least_rows
 from threea.framework import Recipe
 from threea.report import words
@@ -94,6 +95,12 @@ def _sentences(
         yield f"Each {words.shown(unit.column)} is protected, of whose rows {counted}."
     if table.budget.adjacency is Adjacency.REPLACE:
         yield "Under replace, the number of rows is taken as public."
+    likely = ids.likely(table.schema) if table.schema.origin is Origin.TYPES else ()
+    if likely:
+        yield (
+            f"Named as ids are: {', '.join(words.shown(name) for name in likely)}. Unless the noisy counts show values"
+            " that many rows share, they are replaced by made-up ids; for anything else, give a schema."
+        )
     if rows is None and not recipe.fixed:
         yield (
             f"Synthetic rows: the noisy count of private rows, and at least {least_rows(len(table.layout)):,}"

@@ -20,15 +20,17 @@ import threea
 from threea import publish
 from threea.anonymize.accountant import Line, epsilon_of
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.ledger_chain import LedgerHead
 from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
 from threea.backends.frames import Frame
 from threea.certificate import Certificate, ClassShare, Guarantee, now
 from threea.dated import Dated
 from threea.drawing import CHUNK_ROWS, SAME, class_ratio, default_note, default_rows
+from threea.ledger.chain import LedgerHead
+from threea.model_file import blamed, blamed_in_order
 from threea.model_summary import ModelSummary
 from threea.place import Place
+from threea.plain_data import UNWRITTEN
 from threea.pricing import check_numbers
 from threea.report import words
 from threea.ruled import Ruled
@@ -36,9 +38,8 @@ from threea.score import Score, Tried
 from threea.table import codec, conditions
 from threea.table.calendar import Calendar
 from threea.table.conditions import Among, Given
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, assumed
 from threea.table.schema import OTHER, Chunk, Schema
-from threea.threads import in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +80,7 @@ class Release:
     rows: int
     seed: int
     rows_note: str = ""
-    """Why it has so many rows, if they are neither what was asked for nor what was counted."""
+    """Why it has so many rows, if they are neither asked for nor counted."""
     ledger_head: LedgerHead | None = None
     """Where the ledger's chain of entries ended after the last charge, if there is a ledger file."""
     secure: bool = True
@@ -100,6 +101,8 @@ class Release:
     """Which recipes it is the best of, by their scores; none if one was chosen without trying."""
     calendars: tuple[Calendar, ...] = ()
     """Of every date column that was counted by weekday and month, how its days are drawn."""
+    file: Path | None = field(default=None, repr=False, compare=False, metadata=UNWRITTEN)
+    """The model file that it was read from, if it was."""
 
     @classmethod
     def made(
@@ -120,7 +123,7 @@ class Release:
             description=recipe.summary,
             settings={**dataclasses.asdict(recipe), **summary.settings},
             promised=recipe.guarantee,
-            assumptions=(*recipe.assumptions, *foreign),
+            assumptions=(*recipe.assumptions, *foreign, *assumed(table.dialect)),
             doubts=table.doubts,
             plan=plan,
             spent=table.spent(plan),
@@ -130,7 +133,7 @@ class Release:
             schema=table.schema,
             layout=table.layout,
             rows=drawn,
-            rows_note="" if asked else default_note(summary, drawn),
+            rows_note="" if asked else default_note(summary, drawn, words.counted(table.unit.column)),
             seed=sampling_seed(seed),
             ledger_head=table.ledger_head,
             secure=table.secure,
@@ -185,7 +188,8 @@ class Release:
 
         check_numbers(rows, seed)
         batches = self.draws(rows, conditions.given(self.schema, given), seed)
-        return self.restore(pa.Table.from_batches(batches, schema=self.layout), self.schema)
+        with blamed(self.file):
+            return self.restore(pa.Table.from_batches(batches, schema=self.layout), self.schema)
 
     def draws(self, rows: int, given: Given | None = None, seed: int | None = None) -> Iterator[pa.RecordBatch]:
         """Draw rows chunk by chunk, as `sample` does."""
@@ -195,16 +199,16 @@ class Release:
             chunk = self._drawn(min(CHUNK_ROWS, rows - start), np.random.default_rng([start_of, start]), given)
             return codec.decode(chunk, self.schema, self.layout, first_row=start)
 
-        return in_order(drawn, range(0, rows, CHUNK_ROWS))
+        return blamed_in_order(self.file, drawn, range(0, rows, CHUNK_ROWS))
 
     def batches(self, first: int = 0, last: int | None = None) -> Iterator[pa.RecordBatch]:
         """Draw the synthetic rows, or those from one chunk's first row up to another's: the same ones each time."""
         starts = range(first, self.rows if last is None else min(last, self.rows), CHUNK_ROWS)
-        return in_order(lambda start: codec.decode(self._chunk(start), self.schema, self.layout, start), starts)
+        return blamed_in_order(self.file, lambda i: codec.decode(self._chunk(i), self.schema, self.layout, i), starts)
 
     def chunks(self) -> Iterator[Chunk]:
         """Draw the synthetic rows, encoded; or cut a finite set of them into chunks."""
-        return in_order(self._chunk, range(0, self.rows, CHUNK_ROWS))
+        return blamed_in_order(self.file, self._chunk, range(0, self.rows, CHUNK_ROWS))
 
     def _chunk(self, start: int) -> Chunk:
         """Draw the chunk that begins with this row. It depends on no other chunk, whoever draws it."""

@@ -12,20 +12,22 @@ import functools
 import logging
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from threea import scoring, tuning
+from threea import resuming, scoring, tuning
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
+from threea.anonymize.transcript import Transcript
 from threea.budget import Adjacency, Budget
 from threea.cost import Cost, Reading, cost_of, reading_of
 from threea.errors import BudgetRefused, SettingError, outcome, stated
 from threea.framework import Recipe
+from threea.ledger import Ledger
+from threea.model_file import packed
 from threea.pricing import check_sampling, priced_together
 from threea.progress import Progress
 from threea.publish import form_of
@@ -55,8 +57,11 @@ class Prepared:
         cost: About what it will take at most, in processor time and memory; None if nothing is known.
         reading: What it reads of its files at most, by their metadata; None if it is in none.
         ledger: Where the spending will be written down, None if nowhere.
+        dataset: The owner's name for the rows, there.
         new_ledger: Whether that file was made just now.
         rehearsal: Whether it is here to be looked at only.
+        transcript: Keeps the answers beside the ledger's file, if there is one, until the release is written.
+        unkept: Why it cannot be resumed although there is a ledger; else empty.
     """
 
     recipe: Recipe
@@ -71,8 +76,11 @@ class Prepared:
     cost: Cost | None
     reading: Reading | None
     ledger: str | None
+    dataset: str
     new_ledger: bool = False
     rehearsal: bool = False
+    transcript: Transcript | None = None
+    unkept: str = ""
 
     @property
     def form(self) -> str:
@@ -83,27 +91,40 @@ class Prepared:
         """Spend, and make the release.
 
         Cost:
-            The whole budget, written to the ledger before the first answer.
+            The whole budget, written to the ledger before the first answer; nothing more if it is resumed.
 
         Raises:
             SettingError: It is a rehearsal.
         """
+        release = self.made(progress)
+        if self.transcript:
+            self.transcript.forget()
+        return release
+
+    def made(self, progress: Progress | None = None) -> Release:
+        """Do as `run`, and keep what can be resumed until the files are written (`resuming.write`)."""
         if self.rehearsal:
             raise SettingError("a rehearsal cannot be run, for its ledger would not remember it; prepare the release")
-        with outcome(lambda: stated(charged=self.table.charged, written=False)):
-            if self.tried:
-                return tuning.tuned(
-                    self.tried,
-                    self.table,
-                    self.plan,
-                    rows=self.rows,
-                    seed=self.seed,
-                    balance=self.balance,
-                    progress=progress,
-                )
-            made = self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
-            made = replace(made, balance=self.balance)
-            return scoring.scored(made, self.recipe, self.table, self.plan) if self.score else made
+        with outcome(lambda: self.fate(written=False)):
+            if self.transcript is None:
+                return self._made(progress)
+            with self.transcript.open():
+                release = resuming.finished(self.transcript) or self._made(progress)
+                self.transcript.finish(packed(release))
+                return release
+
+    def _made(self, progress: Progress | None) -> Release:
+        options: dict[str, Any] = {"rows": self.rows, "seed": self.seed, "progress": progress}
+        if self.tried:
+            return tuning.tuned(self.tried, self.table, self.plan, balance=self.balance, **options)
+        made = self.recipe.run(self.table, plan=self.plan, **options)
+        made = replace(made, balance=self.balance)
+        return scoring.scored(made, self.recipe, self.table, self.plan) if self.score else made
+
+    def fate(self, *, written: bool) -> str:
+        """Say what became of the release, for an error that ends it."""
+        kept = self.transcript is not None and self.transcript.waits
+        return stated(charged=self.table.charged, written=written, kept=kept)
 
     def __str__(self) -> str:
         """Return the receipt: what will be asked, of whom, under which promise."""
@@ -113,6 +134,8 @@ class Prepared:
             notes.append(f"Tries {names}, each on an equal part of the budget, and keeps the best by its score.")
         if self.ledger is None:
             notes.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
+        ledger = self.ledger if self.transcript or self.rehearsal else None
+        notes += resuming.told(ledger, self.dataset, self.unkept, self.transcript)
         if self.rehearsal:
             notes += [self.reading.described] if self.reading is not None else []
             notes.append("A rehearsal: nothing was spent, nothing written.")
@@ -128,6 +151,7 @@ def prepare(
     target_kind: str | None = None,
     schema: Schema | str | PathLike[str] | None = None,
     dialect: Dialect | None = None,
+    drop: Sequence[str] = (),
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     recipe: Recipe | str = DEFAULT,
     rows: int | str | None = None,
@@ -145,6 +169,7 @@ def prepare(
     engine: str | None = None,
     cluster: Any = None,
     workers: int | None = None,
+    resume: bool = False,
 ) -> Prepared:
     """Decide and price everything about a release. Nothing is spent.
 
@@ -158,6 +183,7 @@ def prepare(
         schema: The table's public description, or the path of one; found through the private table, from the same
             budget, if not given.
         dialect: How a CSV file is written; what it does not say is found in its header line.
+        drop: Columns that are never read and not released, besides those that the schema says.
         adjacency: ``add-remove`` or ``replace``.
         recipe: A recipe, or the name of one.
         rows: How many synthetic rows, or ``same`` for the noisy number of private ones; by default that many, and at
@@ -179,6 +205,7 @@ def prepare(
             cluster that a frame is on.
         cluster: Of Dask or Spark: an address, a client or a session; by default workers on this machine.
         workers: How many of those.
+        resume: Go on with the unfinished release of the same options that waits beside the ledger.
 
     Returns:
         What can be looked at, then run; ``print(prepared)`` is the receipt.
@@ -189,11 +216,14 @@ def prepare(
         >>> print(prepared)  # doctest: +ELLIPSIS
         Recipe independent for died (2 classes): epsilon 1, delta 1e-06, add-remove...
     """
+    options = dict(locals())
     asked = recipe if isinstance(recipe, Recipe) else make_recipe(recipe)
     check_sampling(asked, rows, seed)
     budget = Budget(epsilon, delta, adjacency)  # type: ignore[arg-type]  # Budget reads text, too
     described = schema if schema is None or isinstance(schema, Schema) else Schema.load(schema)
     made = isinstance(ledger, str | PathLike) and not os.path.lexists(ledger)
+    request = resuming.request_of(asked, described, options)
+    transcript = resuming.transcript_of(ledger, request, resume=resume)
     table = open_table(
         data,
         budget=budget,
@@ -201,8 +231,9 @@ def prepare(
         target=target,
         target_kind=target_kind,
         dialect=dialect,
+        drop=drop,
         ledger=ledger,
-        new_ledger=new_ledger,
+        new_ledger=new_ledger and not resume,
         dataset=dataset,
         cap=cap,
         unit=unit,
@@ -211,6 +242,7 @@ def prepare(
         engine=engine,
         cluster=cluster,
         workers=workers,
+        transcript=transcript,
     )
     chosen, reason = asked.chosen(table.schema)
     if balance:
@@ -223,10 +255,13 @@ def prepare(
         larger, training = getattr(recipe_run, "max_model_size", 0.0), getattr(recipe_run, "training", None)
         if (one := cost_of(recipe_run.name, table.schema, data, larger, training)) is not None:
             costs.append(one.with_score(len(table.schema.features)) if score else one)
-            costs[-1].refuse_unreasonable(recipe_run.name)
+            costs[-1].refuse_unreasonable(recipe_run.name, instead=cost_of("independent", table.schema, data))
     cost = functools.reduce(operator.add, costs) if costs else None
     plan = priced_together(tried, table, score) if tried else chosen.plan(table, score)
     crew = workers or os.cpu_count() or 1
+    unkept = resuming.refused(tried or (chosen,))
+    if transcript is not None and unkept:
+        transcript.forget()
     _log.info("prepared: recipe %s, %d questions, epsilon %g, delta %g", chosen.name, len(plan.lines), epsilon, delta)
     return Prepared(
         recipe=chosen,
@@ -234,14 +269,17 @@ def prepare(
         table=table,
         plan=plan,
         rows=rows,
-        seed=seed,
+        seed=transcript.seed if transcript and seed is None else seed,
         balance=balance,
         score=score,
         tried=tried,
         cost=cost,
         reading=reading_of(plan, chosen.name, data, cost, unit=unit, ledger=ledger is not None, workers=crew),
         ledger=ledger.path if isinstance(ledger, Ledger) else None if ledger is None else str(ledger),
+        dataset=dataset,
         new_ledger=made,
+        transcript=transcript,
+        unkept=unkept,
     )
 
 
@@ -289,7 +327,7 @@ def refuse_over_cap(ledger: str | PathLike[str], *, dataset: str, epsilon: float
     """Refuse what the ledger would refuse, without writing to it."""
     if not os.path.lexists(ledger) and (new or cap is None):
         return
-    with Ledger(ledger) as book:
+    with Ledger(ledger, reading=True) as book:
         if new:
             raise book.error("exists already; leave --new-ledger out, or give another path")
         for row in book.datasets():

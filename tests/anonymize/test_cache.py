@@ -21,7 +21,7 @@ from threea.anonymize.selection import QualityScores
 from threea.backends import MemoryBackend
 from threea.budget import Budget
 from threea.errors import RowFunctionError
-from threea.table.cells import Categories, Merged
+from threea.table.cells import Categories, Digits, Merged
 from threea.table.schema import Schema
 from threea.testing import SilentNoise
 
@@ -156,8 +156,13 @@ def test_remembered_arrays_cannot_be_changed():
 def test_cell_numbers_fit_in_the_bytes_they_get(size):
     cells = Categories(column="x", count=size, missing=False)
     rows = Rows({"x": np.array([-1, 0, size // 2, size - 1, size])}, 5)
-    assert rows.index(cells).tolist() == [-1, 0, size // 2, size - 1, -1]
+    assert rows.index(cells).tolist() == [0, 0, size // 2, size - 1, 0]
     assert rows.index(cells).itemsize == (1 if size <= 128 else 2 if size <= 32768 else 4)
+
+
+def test_values_without_a_cell_have_number_minus_one():
+    rows = Rows({"x": np.array([np.nan, 1.0])}, 2)
+    assert rows.index(Digits(column="x")).tolist() == [-1, Digits.STEPS.index(1.0)]
 
 
 def test_scores_are_known_of_the_last_candidates_alone():

@@ -16,7 +16,7 @@ from threea.anonymize.query import Count, Features, Grouped, Marginal, Rows, Sta
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.vectors import Frame, Moment, Vectors
 from threea.errors import SettingError
-from threea.table.cells import Categories
+from threea.table.cells import Categories, Digits
 
 BOUNDS = st.one_of(st.floats(2.0**-900, 2.0**900), st.sampled_from([1.0, math.sqrt(2), 2.0, 2.0**-900, 2.0**900]))
 VECTORS = arrays.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 40)), elements=st.floats())
@@ -94,12 +94,12 @@ def test_counts_stay_whole():
 
 def test_rows_in_no_group_add_nothing():
     query = Grouped(
-        Categories(column="c", count=2, missing=False),
+        Digits(column="c"),
         Features(function=lambda chunk: np.full((3, 1), 0.5), columns=(), shape=(1,), l2=1.0),
     )
     step = step_of(1.0)
-    whole = clipped_sum(query, Rows({"c": np.array([1, -1, 1])}, 3), step=step, norm=Norm.L2)
-    assert (whole * step).tolist() == [0.0, 1.0]
+    whole = clipped_sum(query, Rows({"c": np.array([1.0, np.nan, 1.0])}, 3), step=step, norm=Norm.L2)
+    assert (whole * step).tolist() == [float(size == 1.0) for size in (*Digits.STEPS, math.nan)]
 
 
 @pytest.mark.parametrize("groups", [None, 3])

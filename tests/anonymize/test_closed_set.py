@@ -11,7 +11,6 @@ import pytest
 from threea import hospital
 from threea.anonymize.clipping import QUERIES
 from threea.anonymize.events import Gaussian, Pure
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features, Grouped, Marginal, Stack
@@ -19,6 +18,7 @@ from threea.anonymize.selection import QualityScores, Values
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import SettingError
+from threea.ledger import Ledger
 from threea.recipes import Independent
 from threea.table.cells import Categories
 

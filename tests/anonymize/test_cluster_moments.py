@@ -15,7 +15,6 @@ from threea.anonymize.clipping import Norm, step_of
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import Scores
 from threea.anonymize.events import Pure
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.products import longest_row, product_norms, read_products, summed_products
@@ -24,6 +23,7 @@ from threea.anonymize.query import Answer
 from threea.anonymize.vectors import Frame, Moment, Vectors
 from threea.budget import Budget
 from threea.errors import SettingError
+from threea.ledger import Ledger
 
 LAW = settings(max_examples=60, deadline=None)
 NORMS = st.sampled_from(list(Norm))

@@ -87,7 +87,7 @@ def test_a_row_is_in_the_nearest_cluster_of_its_class(query, table):
     for row in table:
         counts = query.total(rows_of([row]), step).reshape(query.shape)[:, 0]
         placed = looked_up(query.space, row)
-        label = row[0] if query.by else 0
+        label = LABEL.index(np.array([row[0]]))[0] if query.by else 0
         distances = {
             place: sum((one - int(other)) ** 2 for one, other in zip(placed, query.centroids[place], strict=True))
             for place, code in enumerate(query.classes)

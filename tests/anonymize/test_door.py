@@ -26,7 +26,6 @@ from threea.anonymize.accountant import Line
 from threea.anonymize.clipping import step_of
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian, NonPrivate, PartitionSelection, Pure, Sampled
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import SecureNoise
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan, Step
@@ -39,6 +38,7 @@ from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
 from threea.errors import BudgetRefused, InputError, InternalError, RowFunctionError, SettingError
+from threea.ledger import Ledger
 from threea.recipes import Independent
 from threea.table import codec
 from threea.table.schema import Schema
@@ -289,7 +289,9 @@ def check_tells_nothing(error):
                 assert str(CANARY_NUMBER) not in held
 
 
-@pytest.mark.parametrize("kind", [ValueError, KeyError, AssertionError, InputError, InternalError, RowFunctionError])
+@pytest.mark.parametrize(
+    "kind", [ValueError, KeyError, AssertionError, InputError, InternalError, RowFunctionError, SystemExit]
+)
 def test_a_failing_row_function_tells_nothing(kind):
     def failing(chunk):
         value = chunk["cost"][chunk["cost"] == CANARY_NUMBER][0]

@@ -88,10 +88,11 @@ def test_rows_are_clipped_and_not_dropped(rows, norm, bound):
         np.testing.assert_allclose(added, clipped, rtol=2e-3, atol=2 * step)
 
 
-def test_a_row_without_a_class_adds_nothing(rows):
+def test_a_row_whose_class_is_not_listed_counts_as_the_first(rows):
     asked = query()
-    unknown = Rows({**rows.values, SCHEMA.target: np.full(COUNT, -1)}, COUNT)
-    assert not asked.total(unknown, grid_step(asked, Norm.L2), Norm.L2).any()
+    unknown, first = (Rows({**rows.values, SCHEMA.target: np.full(COUNT, code)}, COUNT) for code in (-1, 0))
+    step = grid_step(asked, Norm.L2)
+    assert np.array_equal(asked.total(unknown, step, Norm.L2), asked.total(first, step, Norm.L2))
     assert asked.matrix(rows).shape == (COUNT, WIDTH)
 
 

@@ -9,12 +9,12 @@ import pytest
 from threea import hospital
 from threea.anonymize.accountant import Line
 from threea.anonymize.events import Gaussian, Sampled
-from threea.anonymize.ledger import open_ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Count
 from threea.budget import Budget
 from threea.errors import BudgetRefused, SettingError
+from threea.ledger import open_ledger
 from threea.testing import SilentNoise
 
 BUDGET, STEPS = Budget(1.0, 1e-6), 5

@@ -62,7 +62,8 @@ def test_the_gradient_is_that_of_the_log_likelihood(clip):
 def test_rows_whose_label_has_no_scores_add_nothing():
     weights = np.random.default_rng(0).normal(size=(2, WARD.size + AGE.size))
     query = ScoreGradient(LABEL, SCORES, np.zeros(4), (WARD, AGE), weights, 2.0)
-    for label, adds in ((-1, False), (0, True), (2, False), (4, False), (3, True)):
+    # A label that is not listed counts as the first.
+    for label, adds in ((-1, True), (0, True), (2, False), (4, True), (3, True)):
         rows = rows_of([{"label": label, "ward": 1, "age": 0.5, "code": 0}] * 3)
         assert query.total(rows, 2.0**-28).any() == adds
 

@@ -7,7 +7,7 @@ from threea.anonymize.clipping import Norm, clipped_sum
 from threea.anonymize.query import Rows
 from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.errors import SettingError
-from threea.table.cells import Bins, Categories
+from threea.table.cells import Bins, Categories, Digits
 
 AGE = Bins(column="age", edges=(-np.inf, 40.0, 65.0, np.inf), missing=True)
 WARD = Categories(column="ward", count=2, missing=False)
@@ -41,7 +41,10 @@ def test_of_several_scores_the_largest_counts_and_the_first_of_equals():
 def test_rows_without_a_label_or_a_leaf_are_within_the_bound():
     nowhere = Trees((AGE, WARD), np.zeros((1, 6), np.int64), VALUES)
     rows = chunk([30, 50], [0, -1], [-1, 1])
-    assert counts(ScoreHistogram(LABEL, nowhere, (0, 1)), rows) == [[0, 0, 0], [0, 1, 0]]
+    assert counts(ScoreHistogram(LABEL, nowhere, (0, 1)), rows) == [[0, 1, 0], [0, 1, 0]]
+    unlabelled = ScoreHistogram(Digits(column="died"), nowhere, (0, 1))
+    assert not np.any(counts(unlabelled, chunk([30, 50], [0, -1], [np.nan, np.nan])))
+    assert np.sum(counts(unlabelled, chunk([30, 50], [0, -1], [np.nan, 1.0]))) == 1
 
 
 @pytest.mark.parametrize("rows", [1, 7, 70_001])

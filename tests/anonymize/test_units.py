@@ -1,5 +1,7 @@
 """A privacy unit of many rows: which rows stay is that unit's own affair, and the noise covers all that do."""
 
+import datetime
+import decimal
 from collections import Counter
 from typing import Any
 
@@ -17,9 +19,11 @@ from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Marginal
 from threea.anonymize.selection import Values
 from threea.backends.memory import MemoryBackend
+from threea.backends.unit_tags import unit_tags
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
-from threea.errors import SchemaError, SettingError
+from threea.describe.propose_schema import propose_schema
+from threea.errors import InputError, SchemaError, SettingError
 from threea.recipes import Independent
 from threea.table.schema import Schema
 from threea.testing import SeededNoise, SilentNoise
@@ -142,6 +146,39 @@ def test_a_unit_may_be_named_by_any_type(kind: str) -> None:
     backend = UnitBackend(MemoryBackend(pa.concat_tables([table.slice(0, 3), table.slice(3)])), "person", 2, KEY)
     assert sorted(Counter(backend.table().column("person").to_pylist()).values()) == [2, 2, 2]
     assert backend.units == 3
+
+
+def test_a_tag_does_not_depend_on_how_the_name_is_stored() -> None:
+    day, money = datetime.datetime(2020, 1, 1, 12), decimal.Decimal("1.50")
+    same = (
+        [pa.array(["ann", None], kind) for kind in (pa.string(), pa.large_string())]
+        + [pa.array(["ann", None]).dictionary_encode()],
+        [pa.array([2**53 + 1, None], kind) for kind in (pa.int64(), pa.uint64())]
+        + [pa.array([str(2**53 + 1), None]), pa.array([decimal.Decimal(2**53 + 1), None], pa.decimal128(20, 2))],
+        [pa.array([day, None], pa.timestamp(unit, zone)) for unit in ("s", "us", "ns") for zone in (None, "UTC")],
+        [pa.array([day.date(), None], kind) for kind in (pa.date32(), pa.date64())],
+        [pa.array([money, None], pa.decimal128(12, scale)) for scale in (2, 4)],
+    )
+    tags = [{unit_tags(array, bytes(32)).tobytes() for array in arrays} for arrays in same]
+    assert [len(alike) for alike in tags] == [1] * len(same)
+    assert len(set.union(*tags)) == len(same)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [pa.array([1.0, 2.0]), pa.array([1.0, None], pa.float32()), pa.array([1.0, 2.0]).dictionary_encode()],
+    ids=lambda ids: str(ids.type),
+)
+def test_a_unit_that_is_a_float_is_refused(ids: pa.Array) -> None:
+    """In it ids of 16 and more digits are one, and one missing id makes it of whole numbers."""
+    table = pa.table({"who": ids, "x": [1, 2]})
+    with pytest.raises(
+        InputError, match=r"^unit \(who\) has type (double|float), in which ids of 16 and more"
+    ) as refusal:
+        open_table(table, budget=Budget(1.0), unit="who")
+    assert "\n" not in str(refusal.value)
+    with pytest.raises(InputError, match=r"^unit \(who\) has type"):
+        propose_schema(table, unit="who")
 
 
 def test_large_whole_numbers_are_different_units() -> None:

@@ -25,7 +25,9 @@ def logits(classes, phases, seed=0, scale=1.0):
     tables = tuple(rng.integers(-500, 500, (cells.size, width)) for cells, width in ((AGE, 1), (WARD, 3)))
     space = Scores((AGE, WARD), tables)
     weights = rng.normal(size=(classes, AGE.size + WARD.size)) * scale
-    return WaveLogits(space, weights, frequencies_of(rng.normal(size=(4, phases))), rng.normal(size=(classes, 2 * phases)))
+    return WaveLogits(
+        space, weights, frequencies_of(rng.normal(size=(4, phases))), rng.normal(size=(classes, 2 * phases))
+    )
 
 
 def waves_of(told):

@@ -68,7 +68,7 @@ def test_without_its_label_a_tree_has_the_same_features_and_pairs(tree):
     for before, after in zip(tree.edges, alone.edges, strict=True):
         np.testing.assert_allclose(after.joint[0], np.tensordot(tree.ratio, before.joint, 1))
     assert alone.label is None
-    assert alone.rows == tree.rows
+    assert alone.row_counts.rows == tree.row_counts.rows
 
 
 @pytest.fixture(scope="module")

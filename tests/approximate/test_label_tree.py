@@ -78,7 +78,7 @@ def test_samples_have_the_dependence_of_the_rows() -> None:
 
 def test_the_number_of_rows_is_noisy_and_near() -> None:
     """False-alarm rate below 1e-9: ten standard deviations of the count alone."""
-    assert fitted(*chain()).rows == pytest.approx(ROWS, abs=10 / np.sqrt(0.02) / 0.2)
+    assert fitted(*chain()).summary.private_rows == pytest.approx(ROWS, abs=10 / np.sqrt(0.02) / 0.2)
 
 
 def test_a_rare_class_is_drawn_more_often_and_the_model_says_so() -> None:

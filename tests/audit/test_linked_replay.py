@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_tables import LinkedTables, open_tables
 from threea.anonymize.plan import Plan
 from threea.anonymize.spending import Unit
@@ -21,6 +20,7 @@ from threea.audit.replay import SLACK, Setting, changes
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.linked import PreparedTables, planned
 from threea.recipes import Independent, PrivBayes
 from threea.table.schema import Schema

@@ -19,7 +19,6 @@ from threea.anonymize.accountant import Line
 from threea.anonymize.cache import Cache
 from threea.anonymize.door import Exposed
 from threea.anonymize.events import Gaussian, PartitionSelection, Pure, Sampled
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import SecureNoise
 from threea.anonymize.open_table import open_interior, open_table
 from threea.anonymize.plan import Plan
@@ -38,6 +37,7 @@ from threea.budget import Adjacency, Budget, epsilon_from, mu_from
 from threea.certificate import Guarantee
 from threea.errors import SettingError
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.model_summary import ModelSummary
 from threea.recipes import RECIPES, Independent
 from threea.testing import SeededNoise

@@ -21,24 +21,39 @@ import pytest
 import threea
 from threea import hospital, threads
 from threea.anonymize.events import Gaussian
-from threea.anonymize.ledger import Ledger
-from threea.anonymize.open_table import _Labels, open_table
+from threea.anonymize.open_table import _Labels, _Marks, open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count, Features
-from threea.backends import base, open_engine
+from threea.backends import base, open_engine, tasks
 from threea.backends.cluster import ClusterBackend, Workers
+from threea.backends.coins import ROWS_KEY, Coins
 from threea.backends.files import ParquetBackend
 from threea.backends.parts import parts_of
-from threea.backends.tasks import OTHER_ROWS, OTHER_VERSION, Kept, Outcome, Task, Total, UnitPairs, ranked_from
+from threea.backends.tasks import (
+    FAILED,
+    ONE_HASH,
+    OTHER_ROWS,
+    OTHER_VERSION,
+    Kept,
+    Outcome,
+    Task,
+    Total,
+    UnitPairs,
+    ranked_from,
+)
 from threea.budget import Budget
 from threea.errors import InputError, MissingExtra, RowFunctionError, SettingError
+from threea.ledger import Ledger
 from threea.passes import telling
 from threea.recipes import RECIPES
 from threea.testing import SilentNoise
 
 STAYS = hospital.stays(400)
+LAYOUT = STAYS.schema.remove_metadata()
+NAMES = tuple(LAYOUT.names)
 POISON = 666_777_888.125
 LABELS = _Labels("died")
+KEY = b"k" * 32
 
 
 @pytest.fixture
@@ -69,7 +84,7 @@ class Here(Workers):
         yield from self._schedule(pickle.loads(pickle.dumps(answers)))
 
     def beyond(self, unit: str, max_rows: int, key: bytes) -> Any:
-        hashed = [Task(UnitPairs(unit, key), STAYS.schema.names)(part) for part in self._parts]
+        hashed = [Task(UnitPairs(unit, key), NAMES, LAYOUT)(part) for part in self._parts]
         places = ranked_from([outcome.result[0][0] for outcome in hashed], max_rows)
         return places, {outcome.part: (outcome.rows, outcome.result[1]) for outcome in hashed}
 
@@ -81,7 +96,7 @@ class Here(Workers):
 
 
 def on(workers: Workers) -> ClusterBackend:
-    return ClusterBackend(workers, STAYS.schema.remove_metadata())
+    return ClusterBackend(workers, LAYOUT)
 
 
 SCHEDULES = {
@@ -159,7 +174,7 @@ def test_files_of_more_rows_are_refused_by_their_footers(
 
 def test_a_worker_with_another_version_is_refused_part_by_part(folder: Path) -> None:
     (part, *_) = parts_of(files(folder), 1)
-    assert Task(Total(LABELS), ("died",), version="0.0")(part) == Outcome(part.number, problem=OTHER_VERSION)
+    assert Task(Total(LABELS), ("died",), LAYOUT, version="0.0")(part) == Outcome(part.number, problem=OTHER_VERSION)
 
 
 @pytest.mark.parametrize(
@@ -203,25 +218,144 @@ def test_a_part_that_changed_is_not_read(change: Any, folder: Path) -> None:
         backend.sum(LABELS, ["died"])
 
 
-def test_a_part_that_is_sorted_otherwise_is_not_filtered_by_old_places(folder: Path) -> None:
-    """Of a DataFrame nobody promises the order: a mask made for another order could let a person's every row count."""
+@dataclass(frozen=True)
+class Streamed:
+    """A part of a DataFrame: nobody promises the order of its rows."""
 
-    @dataclass
-    class Shuffled:
-        rows: pa.Table
-        number: int = 0
-        stable: bool = False
+    rows: pa.Table
+    number: int = 0
+    stable: bool = False
 
-        def batches(self, columns: Any) -> Any:
-            return self.rows.select(list(columns)).to_batches(max_chunksize=64)
+    def batches(self, columns: Any) -> Any:
+        return self.rows.select(list(columns)).to_batches(max_chunksize=64)
 
-    key = b"k" * 32
-    hashed = Task(UnitPairs("patient_id", key), STAYS.schema.names)(Shuffled(STAYS))
-    kept = Kept(hashed.rows, b"", hashed.result[1])
-    task = Task(Total(LABELS), ("died",), ("patient_id", key))
-    assert task(Shuffled(STAYS), kept).result.tolist() == [400, 400]
-    assert task(Shuffled(STAYS.take(np.arange(400)[::-1])), kept) == Outcome(0, problem=OTHER_ROWS)
-    assert task(Shuffled(STAYS.slice(0, 399)), kept) == Outcome(0, problem=OTHER_ROWS)
+
+TWICE = pa.concat_tables([STAYS, STAYS.slice(0, 60)]).combine_chunks()
+"""With rows that are equal, of which some count and some do not."""
+
+
+def kept_of(rows: pa.Table, unit: str, most: int) -> Kept:
+    hashed = Task(UnitPairs(unit, KEY), NAMES, LAYOUT)(Streamed(rows))
+    assert not hashed.problem
+    pieces, checksum = hashed.result
+    ranked = ranked_from(pieces, most)[0]
+    return Kept.without(ranked, hashed.rows, checksum, stable=False)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("order", [np.arange(460)[::-1], np.random.default_rng(1).permutation(460)])
+def test_in_whatever_order_a_part_comes_the_same_rows_of_a_person_count(order: Any, most: int) -> None:
+    """Masks by place made an end of any DataFrame that was shuffled, after its charge."""
+    kept = kept_of(TWICE, "patient_id", most)
+    task = Task(Total(_Marks(KEY)), NAMES, LAYOUT, ("patient_id", KEY))
+    here = open_engine(TWICE)[0].bounded("patient_id", most, KEY)
+    expected = here.sum(_Marks(KEY), NAMES).tolist()
+    outcomes = [task(Streamed(TWICE.take(rows)), kept) for rows in (np.arange(460), order)]
+    assert [outcome.result.tolist() for outcome in outcomes] == [expected, expected]
+    assert {outcome.rows for outcome in outcomes} == {here.table().num_rows}
+
+
+def test_in_whatever_order_a_part_comes_the_same_rows_are_in_a_sample() -> None:
+    hashed = Task(UnitPairs(None, ROWS_KEY), NAMES, LAYOUT)(Streamed(TWICE))
+    kept = Kept(hashed.rows, hashed.result[1], repeats=ranked_from(hashed.result[0], 1)[0])
+    task = Task(Total(_Marks(KEY)), NAMES, LAYOUT, (None, ROWS_KEY), Coins(0.4, b"c" * 16, None))
+    orders = (np.arange(460), np.arange(460)[::-1], np.random.default_rng(2).permutation(460))
+    sums = {tuple(task(Streamed(TWICE.take(order)), kept).result.tolist()) for order in orders}
+    assert len(sums) == 1
+    here = open_engine(TWICE)[0].sample(0.4, b"c" * 16)
+    assert sums == {tuple(here.sum(_Marks(KEY), NAMES).tolist())}
+    assert kept.repeats is not None
+    assert len(kept.repeats.places) == 60
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        STAYS.slice(0, 399),
+        pa.concat_tables([STAYS, STAYS.slice(0, 1)]),
+        pa.concat_tables([STAYS.slice(0, 399), STAYS.slice(0, 1)]),
+    ],
+)
+def test_a_part_with_other_rows_than_at_opening_is_refused(other: pa.Table) -> None:
+    """A part that was cut otherwise holds rows of which nobody said whether they count."""
+    kept = kept_of(STAYS, "patient_id", 1)
+    task = Task(Total(LABELS), ("died",), LAYOUT, ("patient_id", KEY))
+    assert task(Streamed(STAYS), kept).problem == ""
+    assert task(Streamed(other), kept) == Outcome(0, problem=OTHER_ROWS)
+
+
+def test_rows_of_two_persons_are_never_taken_for_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are known by hashes of 64 bits, two rows could share one: then there is another key."""
+    monkeypatch.setattr(tasks, "row_hashes", lambda batch, key: np.zeros(batch.num_rows, np.uint64))
+    assert Task(UnitPairs("patient_id", KEY), NAMES, LAYOUT)(Streamed(STAYS)) == Outcome(0, problem=ONE_HASH)
+
+
+def test_a_batch_of_other_types_than_the_table_is_refused() -> None:
+    index = LAYOUT.get_field_index("age")
+    part = Streamed(STAYS.set_column(index, "age", STAYS["age"].cast(pa.float64())))
+    outcome = Task(Total(LABELS), ("died", "age"), LAYOUT)(part)
+    assert outcome.problem == (
+        f"column age is of type {LAYOUT.field('age').type} in the table and of type double in a part of it; "
+        "give all parts the same types"
+    )
+    assert not Task(Total(LABELS), ("died",), LAYOUT)(part).problem, "what is not read is not looked at"
+
+
+def test_words_that_arrow_holds_as_views_are_read_as_text(tmp_path: Path) -> None:
+    words = pa.table({"a": pa.array(["x", "y", None], pa.string_view()), "b": [1, 2, 3]})
+    pq.write_table(words, tmp_path / "words.parquet")
+    layout = open_engine(tmp_path / "words.parquet")[0].layout
+    (part,) = parts_of([str(tmp_path / "words.parquet")], 1)
+    outcome = Task(Total(_Labels("a")), ("a",), layout)(part)
+    assert (outcome.problem, outcome.result.tolist()) == ("", [3, 2])
+
+
+class Changing(Here):
+    """Workers of a DataFrame whose rows lie in other parts from its third pass on, or from its second."""
+
+    stable = False
+
+    def __init__(self, passes: int) -> None:
+        self._left = passes
+
+    @property
+    def parts(self) -> int:
+        return 2
+
+    def _cut(self) -> list[Streamed]:
+        self._left -= 1
+        rows = STAYS if self._left >= 0 else STAYS.take(np.arange(400)[::-1])
+        return [Streamed(rows.slice(200 * number, 200), number) for number in range(2)]
+
+    def each(self, task: Task, kept: Any) -> Iterator[Outcome]:
+        yield from (task(part, (kept or {}).get(part.number)) for part in self._cut())
+
+    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> Any:
+        hashed = [Task(UnitPairs(unit, key), NAMES, LAYOUT)(part) for part in self._cut()]
+        ranked = ranked_from([outcome.result[0][0] for outcome in hashed], max_rows)
+        return ranked, {outcome.part: (outcome.rows, outcome.result[1]) for outcome in hashed}
+
+
+def test_a_frame_whose_rows_change_parts_is_refused_before_the_first_charge() -> None:
+    with pytest.raises(InputError, match=r"^the table has other rows than when it was opened;"):
+        on(Changing(1)).bounded("patient_id", 1, KEY)
+    with pytest.raises(InputError, match=r"^the table has other rows than when it was opened;"):
+        on(Changing(1)).sample(0.5, b"c" * 16)
+    view = on(Changing(2)).bounded("patient_id", 1, KEY)
+    with pytest.raises(InputError, match=r"^the table has other rows than when it was opened;"):
+        view.sum(LABELS, ["died"])
+
+
+class Secret(BaseException):
+    """What no `except Exception` catches."""
+
+
+@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, GeneratorExit, Secret, MemoryError])
+def test_whatever_a_function_raises_on_a_worker_no_log_can_say_it(raised: type[BaseException]) -> None:
+    def leaving(batch: pa.RecordBatch) -> Any:
+        raise raised(f"cannot use {batch.column('cost').to_pylist()}")
+
+    assert Task(Total(leaving), ("cost",), LAYOUT)(Streamed(STAYS)) == Outcome(0, problem=FAILED)
 
 
 @dataclass(frozen=True)
@@ -297,7 +431,8 @@ def listening() -> set[str]:
     psutil = pytest.importorskip("psutil")
     here = psutil.Process()
     found = (socket for each in (here, *here.children(recursive=True)) for socket in each.net_connections("inet"))
-    return {socket.laddr.ip for socket in found if socket.status == psutil.CONN_LISTEN}
+    # Java, which another test may have started here, writes the same addresses in IPv6.
+    return {socket.laddr.ip.removeprefix("::ffff:") for socket in found if socket.status == psutil.CONN_LISTEN}
 
 
 def _from_here(chunk: dict[str, Any]) -> Any:

@@ -1,5 +1,6 @@
 """Excel files are read as CSV files are: cell by cell, as text, with nothing of a column read off its cells."""
 
+import dataclasses
 import datetime
 import json
 import sys
@@ -14,11 +15,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from threea import hospital, prepare
+from threea.backends import excel
 from threea.backends.source import open_backend
 from threea.cli import app
 from threea.describe.propose_schema import propose_schema
 from threea.errors import InputError, MissingExtra, SettingError
 from threea.evaluate.split import split
+from threea.limited import Limits
 from threea.table.dialect import Dialect
 from threea.table.layout import is_declared
 
@@ -80,7 +83,8 @@ def test_a_sheet_gives_what_the_same_table_in_csv_gives(tmp_path):
     same = ["patient_id", "ward", "age", "died"]
     assert sheet.table().select(same).equals(text.table().select(same))
     drafts = [propose_schema(tmp_path / f"stays.{form}", "died", "patient_id")[0] for form in ("xlsx", "csv")]
-    assert drafts[0] == drafts[1]
+    assert [draft.reading for draft in drafts] == [None, Dialect(separator=",", encoding="utf-8")]
+    assert drafts[0] == dataclasses.replace(drafts[1], reading=None)
     receipts = [
         str(prepare(tmp_path / f"stays.{form}", target="died", unit="patient_id", epsilon=1.0, recipe="independent"))
         for form in ("xlsx", "csv")
@@ -112,19 +116,67 @@ def test_what_is_no_table_is_refused_without_a_value(tmp_path, rows, message):
     assert refusal.value.__cause__ is None
 
 
-def test_a_stray_value_in_the_last_corner_is_refused_before_memory_runs_out(tmp_path):
-    path = workbook.write(tmp_path / "t.xlsx", [["a", "b"], [1, 2]])
-    filled, formatted = '<c r="XFD1048576"><v>1</v></c>', '<c r="XFD1048576" s="1"/>'
+def changed(path, change):
+    """Write an Excel file's parts anew: a function returns the name and the text of each."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name).decode() for name in archive.namelist()}
-    for cell in (filled, formatted):
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, text in parts.items():
-                archive.writestr(name, text.replace("</sheetData>", f'<row r="1048576">{cell}</row></sheetData>'))
-        if cell == filled:
-            with pytest.raises(InputError, match="a sheet reaches further than 134,217,728 cells"):
-                read(path)
-    assert column(path) == ["1"]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(*change(name, text))
+    return path
+
+
+def with_row(row):
+    return lambda name, text: (name, text.replace("</sheetData>", f"{row}</sheetData>"))
+
+
+def elsewhere(name, text):
+    """Move the sheets out of the folder that they are looked for in."""
+    corner = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
+    moved = name.replace("xl/worksheets/", "xl/other/")
+    return moved, text.replace("worksheets/sheet", "other/sheet").replace("</sheetData>", corner)
+
+
+HOSTILE = {
+    "corner": with_row('<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+    "quotes": with_row("<row r='1048576'><c r='XFD1048576'><v>1</v></c></row>"),
+    "lower case": with_row('<row r="1048576"><c r="xfd1048576"><v>1</v></c></row>'),
+    "spaces": with_row('<row r="1048576"><c r = "XFD1048576" ><v>1</v></c></row>'),
+    "elsewhere": elsewhere,
+    "beyond the last": with_row('<row r="4294967295"><c r="ZZZZZZ4294967295"><v>1</v></c></row>'),
+}
+
+
+@pytest.mark.parametrize("way", HOSTILE)
+def test_a_stray_value_far_away_is_refused_whatever_its_xml_looks_like(tmp_path, way):
+    """Read in a process of its own: without one, the reader ends this very process, or asks for a terabyte."""
+    path = changed(workbook.write(tmp_path / "t.xlsx", [["a", "b"], [1, 2]]), HOSTILE[way])
+    assert path.stat().st_size < 5000
+    with pytest.raises(InputError, match="cannot be read as Excel") as refusal:
+        read(path)
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+def test_a_cell_far_away_that_is_formatted_and_empty_is_nothing(tmp_path):
+    path = workbook.write(tmp_path / "t.xlsx", [["a", "b"], [1, 2]])
+    assert column(changed(path, with_row('<row r="1048576"><c r="XFD1048576" s="1"/></row>'))) == ["1"]
+
+
+def test_a_text_that_a_million_cells_share_is_refused_before_memory_runs_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(excel, "LIMITS", Limits(memory=256 << 20, seconds=30))
+    cells = "".join(f'<row><c t="inlineStr"><is><t>{"x" * 30_000}</t></is></c></row>' for _ in range(20_000))
+    path = changed(workbook.write(tmp_path / "t.xlsx", [["a"], [1]]), with_row(cells))
+    assert path.stat().st_size < 3_000_000
+    with pytest.raises(InputError, match=r"within 0\.3 GB of memory and 30 seconds of processor time; is it damaged"):
+        read(path)
+
+
+def test_a_reader_that_takes_too_long_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(excel, "LIMITS", Limits(memory=1 << 30, seconds=1))
+    path = workbook.write(tmp_path / "t.xlsx", [["a"], *([number] for number in range(20))])
+    changed(path, with_row("<row><c><v>1</v></c></row>" * 3_000_000))
+    with pytest.raises(InputError, match="cannot be read as Excel within"):
+        read(path)
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04" + CANARY.encode(), CANARY.encode() + b",b\n1,2\n"])
@@ -196,3 +248,24 @@ def test_from_a_sheet_to_a_release_and_in_two_parts(tmp_path):
     assert pa.csv.read_csv(tmp_path / "r" / "synthetic.csv").column_names == stays.column_names
     files = split(path, tmp_path / "parts", seed=1, dialect=Dialect(sheet="Stays"))
     assert sum(pa.csv.read_csv(file).num_rows for file in files) == 300
+
+
+def test_a_schema_remembers_the_sheet_and_a_release_does_not(tmp_path):
+    rows = [["who", "x", "y"], *([f"p{number}", f"{number % 7},5", "ab"[number % 2]] for number in range(100))]
+    path = workbook.write(tmp_path / "t.xlsx", rows, sheet="Geheim", others=("Notes",))
+    with pytest.raises(SettingError, match="2 sheets"):
+        open_backend(path)
+    schema, _ = propose_schema(path, "y", "who", Dialect(sheet="Geheim"))
+    assert schema.reading == Dialect(decimal=",", sheet="Geheim")
+    prepared = prepare(path, schema=schema.confirm(), epsilon=1.0, recipe="independent", rows=10)
+    assert prepared.table.schema.reading == Dialect(decimal=",")
+    (cut,) = {file.parent for file in split(path, tmp_path / "cut", schema=schema, seed=1)}
+    parts = [(cut / name).read_text().splitlines() for name in ("train.csv", "holdout.csv")]
+    # Cells of text as they are, in quotes where a comma separates values.
+    assert sorted(line for part in parts for line in part[1:]) == sorted(f'{a},"{b}",{c}' for a, b, c in rows[1:])
+
+
+def test_numbers_in_cells_are_not_grouped_by_their_points(tmp_path):
+    cells = [1.234, "1.234", "1.234,5", 1e-7]
+    path = workbook.write(tmp_path / "t.xlsx", [["a", "b"], *([cell, "x"] for cell in cells)])
+    assert column(path, decimal=",") == ["1.234", "1234", "1234.5", "1e-07"]

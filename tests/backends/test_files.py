@@ -11,12 +11,12 @@ import pytest
 import threea
 from threea.anonymize.open_table import open_table
 from threea.backends import open_backend
-from threea.backends.files import CsvBackend
+from threea.backends.files import CsvBackend, ParquetBackend
 from threea.budget import Budget
 from threea.describe.propose_schema import propose_schema
 from threea.errors import InputError
+from threea.table.dialect import MISSING_TEXT, Dialect
 from threea.table.layout import is_declared
-from threea.table.patterns import MISSING_TEXT
 
 CANARY = "canary7391"
 OUT = 50
@@ -84,10 +84,11 @@ def test_csv_texts_for_missing(tmp_path: Path, missing: str) -> None:
 
 def test_csv_quotes_commas_and_newlines(tmp_path: Path) -> None:
     path = csv(tmp_path, 'x,"a, ""b""\nc"\n"1, 2","say ""yes""\nor no"\n3,plain\n')
-    assert open_backend(path)[0].table().to_pydict() == {
+    assert open_backend(path, Dialect(multiline=True))[0].table().to_pydict() == {
         "x": ["1, 2", "3"],
         'a, "b"\nc': ['say "yes"\nor no', "plain"],
     }
+    assert "its header line has a quote that is not closed" in refusal(path)
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
@@ -98,6 +99,11 @@ def test_csv_line_endings(tmp_path: Path, ending: str) -> None:
 
 def test_csv_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
     assert list(types_of(csv(tmp_path, b"\xef\xbb\xbfx,y\n1,a\n"))) == ["x", "y"]
+
+
+@pytest.mark.parametrize("start", [b"\n\r\n", b"\xef\xbb\xbf\n", b"\xef\xbb\xbf\xef\xbb\xbf", b"\n\xef\xbb\xbf"])
+def test_csv_begins_with_its_header_line(tmp_path: Path, start: bytes) -> None:
+    assert open_backend(csv(tmp_path, start + b"x,y\n1,a\n"))[0].table().to_pydict() == {"x": ["1"], "y": ["a"]}
 
 
 def test_csv_names_and_values_beyond_ascii(tmp_path: Path) -> None:
@@ -222,21 +228,52 @@ def test_parquet_text_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "difference"),
     [
-        pa.table({"x": [1]}),
-        pa.table({"x": [1], "y": ["u"], "z": [1]}),
-        pa.table({"x": [CANARY], "y": ["u"]}),
-        pa.table({"y": ["u"], "x": [1]}),
+        (pa.table({"x": [1]}), "column y is in one file and not in another"),
+        (pa.table({"x": [1], "y": ["u"], "z": [1]}), "column z is in one file and not in another"),
+        (pa.table({"x": [CANARY], "y": ["u"]}), "column x has type int64 in one file and string in another"),
+        (pa.table({"y": ["u"], "x": [1]}), "the columns of one file are in another order than those of another"),
+        (
+            pa.table({"x": [1], "y": ["u"]}, schema=pa.schema([pa.field("x", pa.int64(), False), ("y", pa.string())])),
+            "column x may be missing by one file's schema, and not by another's",
+        ),
     ],
-    ids=["a column less", "a column more", "another type", "another order"],
+    ids=["a column less", "a column more", "another type", "another order", "not nullable"],
 )
-def test_parquet_folder_of_different_tables(tmp_path: Path, other: pa.Table) -> None:
+def test_parquet_folder_of_different_tables(tmp_path: Path, other: pa.Table, difference: str) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
     pq.write_table(rows(), folder / "a.parquet")
     pq.write_table(other, folder / "b.parquet")
-    assert refusal(folder).endswith("holds files with different columns or types; give files of one table")
+    assert refusal(folder) == f"{folder}: {difference}; write all files alike"
+
+
+def test_a_folder_that_is_partitioned_is_refused_without_its_values(tmp_path: Path) -> None:
+    """The values in the names of its folders would not be read, and nobody would be told."""
+    (tmp_path / "parts" / f"ward={CANARY}").mkdir(parents=True)
+    pq.write_table(rows(), tmp_path / "parts" / f"ward={CANARY}" / "a.parquet")
+    said = refusal(tmp_path / "parts")
+    assert "is partitioned: names of folders hold the values of ward, and are not read" in said
+    assert CANARY not in said
+
+
+@pytest.mark.parametrize("width", [pa.int8(), pa.int16()])
+def test_files_may_number_a_dictionary_in_bits_of_their_own(tmp_path: Path, width: pa.DataType) -> None:
+    words = [f"w{number}" for number in range(300)]
+    for name, some, kind in (("a", words[:100], width), ("b", words, pa.int16()), ("c", words[100:200], pa.int8())):
+        coded = pa.array(some).dictionary_encode()
+        column = pa.DictionaryArray.from_arrays(coded.indices.cast(kind), coded.dictionary)
+        pq.write_table(pa.table({"x": column, "y": some}), tmp_path / f"{name}.parquet", row_group_size=60)
+    backend, _ = open_backend(tmp_path)
+    assert isinstance(backend, ParquetBackend)
+    assert backend.layout.field("x").type == pa.dictionary(pa.int32(), pa.string())
+    assert (
+        backend.table()["x"].to_pylist() == backend.table()["y"].to_pylist() == [*words[:100], *words, *words[100:200]]
+    )
+    batches = [batch for part in backend.parts(2) for batch in part.batches(["x", "y"])]
+    assert {batch.schema.field("x").type for batch in batches} == {backend.layout.field("x").type}
+    assert sum(batch.num_rows for batch in batches) == 500
 
 
 def test_parquet_folder_with_another_kind_of_file(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threea import hospital
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.backends.hashing import column_hashes, row_hashes
 from threea.budget import Budget
 from threea.errors import LedgerError
-from threea.table.patterns import MISSING_TEXT
+from threea.ledger import Ledger
+from threea.table.dialect import MISSING_TEXT
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 

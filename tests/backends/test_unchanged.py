@@ -9,7 +9,6 @@ import pytest
 
 from threea import hospital
 from threea.anonymize.events import Gaussian
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Count
@@ -18,6 +17,7 @@ from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Budget
 from threea.errors import InputError
+from threea.ledger import Ledger
 from threea.testing import SilentNoise
 
 WRITE = {"csv": pyarrow.csv.write_csv, "parquet": pyarrow.parquet.write_table}

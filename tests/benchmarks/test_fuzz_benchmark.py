@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import fuzz
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 
 OUT = ["release", "data.csv", "--out", "out"]
 FAMILIES = [number for number, family in enumerate(fuzz.FAMILIES) if family != "certificate"]

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import datasets
 from benchmarks.datasets import mimic3
 from threea.errors import InputError
-from threea.table.codec import kind_of
+from threea.table.supported import kind_of
 
 DEMO = Path(os.environ.get("THREEA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 DEMO /= "mimic3_demo_admissions.parquet"

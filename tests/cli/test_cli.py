@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from threea import cli, hospital
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 from threea.place import STAGING
 
 CANARY = "Xanthippe-7731"
@@ -262,17 +262,22 @@ def test_an_output_folder_with_something_in_it_is_refused_before_anything_is_spe
     assert [path.name for path in (tmp_path / "r").iterdir()] == ["mine.txt"]
 
 
-def test_a_full_disk_gives_one_line_and_nothing_written(stays, described, tmp_path):
+def test_a_disk_that_is_too_small_gives_one_line_before_anything_is_charged(stays, described, tmp_path):
     code = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000));"
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (99000, 99000));"
         "from threea.cli import main; main()"
     )
+    ledger = tmp_path / "books.db"
+    Ledger(ledger, create=True).close()
     arguments = ["release", stays, "--schema", described, "--epsilon", "1", "--rows", "5000", "--out", tmp_path / "r"]
+    arguments += ["--ledger", ledger]
     before = sorted(tmp_path.iterdir())
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120)
-    assert refused((done.returncode, done.stdout, done.stderr), 2, "cannot be written", "stays charged")
+    assert refused((done.returncode, done.stdout, done.stderr), 2, "too little room", "File too large; make room")
     assert sorted(tmp_path.iterdir()) == before
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 9000
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 99000
+    with Ledger(ledger) as book:
+        assert not book.releases()
 
 
 def test_an_interrupt_leaves_nothing_but_the_charge(stays, described, tmp_path):
@@ -292,7 +297,7 @@ def test_an_interrupt_leaves_nothing_but_the_charge(stays, described, tmp_path):
         finally:
             process.kill()
     assert process.returncode == 130
-    assert err == "interrupted: no result was written; what was charged stays charged\n"
+    assert err.startswith("interrupted: no result was written; what was charged stays charged; the same again with --")
     assert not any(path.name == "r" or path.name.startswith(STAGING) for path in tmp_path.iterdir())
     with Ledger(tmp_path / "ledger.db") as book:
         assert [row.spent for row in book.datasets()] == [1.0]

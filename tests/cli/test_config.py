@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from threea import cli, hospital
-from threea.anonymize.ledger import Ledger
 from threea.cli import config
+from threea.ledger import Ledger
 
 
 @pytest.fixture

@@ -26,8 +26,9 @@ from threea.recipes import Independent
 from threea.testing import SeededNoise
 
 REPOSITORY = Path(__file__).parents[2]
-STAYS = hospital.stays(450)
-STAYS = STAYS.take(np.random.default_rng(0).permutation(450))
+STAYS = hospital.stays(900)
+# One stay a patient: without a unit, an id that rows share would be warned of.
+STAYS = STAYS.take(np.random.default_rng(0).permutation(np.unique(STAYS["patient_id"], return_index=True)[1])[:450])
 TRAIN, HOLDOUT = STAYS.slice(0, 300), STAYS.slice(300)
 
 
@@ -121,6 +122,23 @@ class TestEvaluate:
         page = (place / "elsewhere/owner-report.html").read_text()
         assert "40.0% of the holdout rows are equal to a training row" in page
         assert not (place / "release-evaluation").exists()
+
+    def test_the_owner_may_name_the_person(self, threea, place):
+        assert refused(threea(*EVALUATE, "--unit", "nobody"), 2, "train lacks the column", "(nobody)", "give a table")
+        assert not (place / "release-evaluation").exists()
+        assert threea(*EVALUATE, "--unit", "patient_id", "--dry-run")[0] == 0
+
+    def test_an_id_that_rows_share_is_warned_of(self, threea, place):
+        again = STAYS.take(np.arange(300, 450).repeat(2))
+        admitted = pa.array(hospital.stays(300, seed=5)["admitted"].to_pylist(), again["admitted"].type)
+        again = again.set_column(again.column_names.index("admitted"), "admitted", admitted)
+        pq.write_table(pa.concat_tables([TRAIN, again.slice(0, 100)]), place / "train.parquet")
+        pq.write_table(again, place / "holdout.parquet")
+        code, _, err = threea(*EVALUATE)
+        assert code == 0
+        assert "say `--unit patient_id` if it names persons; 50 of the 150 patient_id of the holdout" in err
+        scores = json.loads((place / "release-evaluation/scores.json").read_text())
+        assert scores["attacks"]["sizes"]["persons attacked"] == 75
 
     @pytest.mark.parametrize("out", ["release", "release/scores", "link/scores"])
     def test_a_place_in_the_release_is_refused(self, threea, place, out):

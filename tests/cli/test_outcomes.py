@@ -10,13 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from threea import cli, errors, hospital, place, publish
-from threea.anonymize.ledger import Ledger
 from threea.approximate.histograms import LabelHistograms
 from threea.framework import Recipe
+from threea.ledger import Ledger
 
 CANARY = "Xanthippe-7731"
 FILES = {"synthetic.parquet", "certificate.json", "model.threea", "report.html", "schema.toml"}
 STAYS = "what was charged stays charged"
+AGAIN = f"{STAYS}; the same again with --resume (in Python, resume=True) goes on with it"
 NOTHING = "nothing was charged"
 
 
@@ -108,19 +109,11 @@ def test_too_little_room_costs_nothing(run, tmp_path, monkeypatch):
     monkeypatch.setattr(place.Place, "free", 3_000_000)
     code, _, err = run("--out", "r", "--rows", 1_000_000)
     assert (code, spent()) == (2, 0)
-    assert "too little room: 3.0 MB free, at least 16.0 MB needed; make room" in err
+    assert "too little room: 3.0 MB free, " in err
+    assert "MB and 8 files needed; make room, choose another place or ask for fewer rows" in err
     assert not left_behind(tmp_path)
-    assert run("--out", "r", "--rows", 1000)[0] == 0
-
-
-def test_what_is_asked_of_a_disk_is_no_more_than_is_written(tmp_path):
-    from threea import synthesize
-
-    release = synthesize(hospital.stays(300), schema=hospital.schema(), epsilon=1.0, rows=30_000, recipe="independent")
-    for form in publish.FORMATS:
-        release.save(tmp_path / form, form)
-        written = (tmp_path / form / f"synthetic.{form}").stat().st_size
-        assert written / 4 < release.rows * len(release.layout) * publish.BYTES_PER_VALUE[form] <= written
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
 
 
 def test_a_full_disk_after_the_charge_says_that_it_stays(run, tmp_path, monkeypatch):
@@ -131,8 +124,7 @@ def test_a_full_disk_after_the_charge_says_that_it_stays(run, tmp_path, monkeypa
     code, _, err = run("--out", "r")
     assert (code, spent()) == (2, 1)
     assert "No space left on device" in err
-    assert "release.save" in err
-    assert err.endswith(f"no result was written; {STAYS}\n")
+    assert err.endswith(f"no result was written; {AGAIN}\n")
     assert not (tmp_path / "r").exists()
 
 
@@ -162,10 +154,10 @@ def _interrupts():
         ("threea.session", "prepare", False, f"no result was written; {NOTHING}"),
         ("threea.session", "prepare", True, f"no result was written; {NOTHING}"),
         ("threea.anonymize.spending.Spending", "pay", False, f"no result was written; {NOTHING}"),
-        ("threea.anonymize.ledger.Ledger", "reserve", True, f"no result was written; {STAYS}"),
-        ("threea.anonymize.spending.Spending", "pay", True, f"no result was written; {STAYS}"),
-        ("threea.release.Release", "batches", False, f"no result was written; {STAYS}"),
-        ("threea.place.Place", "publish", False, f"no result was written; {STAYS}"),
+        ("threea.ledger.Ledger", "reserve", True, f"no result was written; {AGAIN}"),
+        ("threea.anonymize.spending.Spending", "pay", True, f"no result was written; {AGAIN}"),
+        ("threea.release.Release", "batches", False, f"no result was written; {AGAIN}"),
+        ("threea.place.Place", "publish", False, f"no result was written; {AGAIN}"),
         ("os", "rename", True, f"the release was written; {STAYS}"),
         ("threea.place.Place", "publish", True, f"the release was written; {STAYS}"),
     ],
@@ -188,7 +180,7 @@ def test_an_interrupt_says_what_became_of_charge_and_files(run, tmp_path, monkey
     assert not left_behind(tmp_path)
 
 
-@pytest.mark.parametrize(("step", "said"), [("plan", NOTHING), ("run", NOTHING), ("made", STAYS)])
+@pytest.mark.parametrize(("step", "said"), [("plan", NOTHING), ("run", NOTHING), ("made", AGAIN)])
 def test_a_bug_says_what_became_of_the_charge_and_quotes_nobody(run, monkeypatch, step, said):
     def broken(*_, **__):
         error = ValueError(CANARY)
@@ -203,7 +195,7 @@ def test_a_bug_says_what_became_of_the_charge_and_quotes_nobody(run, monkeypatch
     assert code == 1
     assert "internal error: ValueError" in err
     assert err.endswith(f"no result was written; {said}; please report it\n")
-    assert spent() == (said == STAYS)
+    assert spent() == (said == AGAIN)
 
 
 def test_a_refused_budget_charges_nothing(run, tmp_path):
@@ -238,13 +230,13 @@ def test_a_ledger_that_is_lost_meanwhile_stops_the_release(run, tmp_path, monkey
     code, _, err = run("--out", "r")
     assert code == 2
     assert "ledger" in err
-    assert err.endswith(f"no result was written; {STAYS}\n")
+    assert err.endswith(f"no result was written; {AGAIN}\n")
     assert not (tmp_path / "r").exists()
     assert not left_behind(tmp_path)
 
 
 def test_the_certificate_repeats_the_head_of_the_ledger(run, tmp_path):
-    from threea.anonymize.ledger_chain import LedgerHead
+    from threea.ledger.chain import LedgerHead
 
     assert run("--out", "r")[0] == 0
     head = json.loads((tmp_path / "r" / "certificate.json").read_text())["ledger_head"]

@@ -1,5 +1,6 @@
 """What `threea release` takes and says: dialects, forms, dry runs, help, versions, and clean ends."""
 
+import contextlib
 import json
 import os
 import re
@@ -15,9 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import threea as package
-from threea import cli, hospital
-from threea.anonymize.ledger import Ledger
-from threea.cli import terminal
+from threea import cli, hospital, interrupts
+from threea.evaluate.evidence import Evidence
+from threea.ledger import Ledger
+from threea.table.dialect import MULTILINE, Dialect
+from threea.table.schema import Schema
 
 FAST = ("--recipe", "independent", "--rows", 20)
 
@@ -89,12 +92,120 @@ def test_a_file_is_read_as_its_options_say_and_comes_back_as_csv(threea, tmp_pat
     options = ("--encoding", "cp1252", "--decimal", ",", "--date-format", "%d.%m.%Y", "--epsilon", 1000, "--out", "r")
     code, _, err = threea("release", "daten.csv", "--schema", "schema.toml", "--separator", ";", *options, *FAST)
     assert (code, err) == (0, "")
-    rows = pa.csv.read_csv(tmp_path / "r/synthetic.csv", parse_options=pa.csv.ParseOptions(delimiter=";"))
-    assert rows.column_names == ["alter", "gewicht", "tag", "gestorben"]
-    # Read as if in English, every weight and every day would be missing; noise alone makes a few so.
-    assert max(rows["gewicht"].null_count, rows["tag"].null_count) < rows.num_rows / 2
-    assert set(rows["gestorben"].to_pylist()) <= {"ja", "nein – spät"}
+    check_german(tmp_path / "r/synthetic.csv")
     assert threea("release", "daten.csv", "--schema", "schema.toml", "--epsilon", 1, "--out", "s")[0] == 2
+
+
+def test_columns_of_types_that_are_not_supported_can_be_dropped(threea, tmp_path):
+    rows = {"x": [float(n % 7) for n in range(300)], "y": ["a", "b", "c"] * 100}
+    table = pa.table({**rows, "blob": [b"secret-17"] * 300, "list": [[1]] * 300})
+    pq.write_table(table, tmp_path / "t.parquet")
+    arguments = ("release", "t.parquet", "--target", "y", "--epsilon", 100, *FAST)
+    assert refused(
+        threea(*arguments, "--out", "r"), "columns blob (binary), list (list<element: int64>) have types that are not"
+    )
+    assert refused(threea(*arguments, "--drop", "blub", "--out", "r"), "drop (blub) is not a column; columns are: x, y")
+    options = ("--drop", "blob", "--drop", "list")
+    assert threea(*arguments, *options, "--out", "r")[0] == 0
+    assert pq.read_schema(tmp_path / "r/synthetic.parquet").names == ["x", "y"]
+    assert refused(threea("schema", "t.parquet", "--target", "y"), "have types that are not supported")
+    assert threea("schema", "t.parquet", "--target", "y", *options)[0] == 0
+    assert '[column."blob"]\ndrop = true\n' in (tmp_path / "schema.toml").read_text()
+    again = ("release", "t.parquet", "--schema", "schema.toml", "--confirm-schema", "--epsilon", 100, *FAST)
+    assert threea(*again, "--out", "s")[0] == 0
+    # The schema that is released says so, too, so that it describes the same table.
+    assert threea("release", "t.parquet", "--schema", "s/schema.toml", "--epsilon", 1, *FAST, "--out", "u")[0] == 0
+
+
+def check_german(path):
+    """Check that rows are written as the file was that they stand for, and that every column holds something."""
+    head, *lines = path.read_bytes().decode("cp1252").splitlines()
+    assert head == "alter;gewicht;tag;gestorben"
+    weights, days, deaths = zip(*(line.split(";")[1:] for line in lines), strict=True)
+    # Read as if in English, every weight and every day would be missing; noise alone makes a few so.
+    assert max(weights.count(""), days.count("")) < len(lines) / 2
+    assert all(re.fullmatch(r"(\d+(,\d+)?)?", weight) for weight in weights)
+    assert any("," in weight for weight in weights)
+    assert all(re.fullmatch(r"(\d\d\.\d\d\.202[45])?", day) for day in days)
+    assert set(deaths) <= {"ja", "nein – spät", ""}
+
+
+def test_a_drafted_schema_says_how_its_file_is_read(threea, tmp_path):
+    """Options that were forgotten cost a budget once: nothing was read of two columns, and nothing was said."""
+    (tmp_path / "daten.csv").write_bytes(GERMAN.encode("cp1252"))
+    draft = ("schema", "daten.csv", "--target", "gestorben", "--encoding", "cp1252")
+    assert threea(*draft, "--out", "seen.toml")[0] == 0
+    assert threea(*draft, "--decimal", ",", "--date-format", "%d.%m.%Y", "--out", "said.toml")[0] == 0
+    seen, said = (Schema.load(tmp_path / name) for name in ("seen.toml", "said.toml"))
+    assert seen == said
+    read_as = Dialect(separator=";", encoding="cp1252", decimal=",", date_format="%d.%m.%Y")
+    assert said.reading == read_as
+    arguments = ("release", "daten.csv", "--schema", "said.toml", "--confirm-schema", *FAST)
+    code, _, err = threea(*arguments, "--epsilon", 1000, "--out", "r")
+    assert (code, err) == (0, "")
+    check_german(tmp_path / "r/synthetic.csv")
+    assert Schema.load(tmp_path / "r/schema.toml").reading == read_as
+    code, _, err = threea("sample", "r", "--rows", 30, "--out", "more.csv")
+    assert (code, err) == (0, "")
+    check_german(tmp_path / "more.csv")
+    code, _, err = threea("split", "daten.csv", "--schema", "said.toml", "--out", "cut", "--seed", 1)
+    assert (code, err) == (0, "")
+    parts = [(tmp_path / "cut" / name).read_bytes().decode("cp1252") for name in ("train.csv", "holdout.csv")]
+    assert sorted(line for part in parts for line in part.splitlines()[1:]) == sorted(GERMAN.splitlines()[1:])
+    ways = ("--train", "cut/train.csv", "--holdout", "cut/holdout.csv")
+    code, _, err = threea("evaluate", "r", *ways, "--dry-run")
+    assert (code, err) == (0, "")
+    evidence = Evidence.load("r", tmp_path / "cut/train.csv", tmp_path / "cut/holdout.csv")
+    for table in (evidence.synthetic, evidence.train, evidence.holdout):
+        assert table["gewicht"].type == pa.float64()
+        assert table["tag"].type == pa.date32()
+        assert max(table["gewicht"].null_count, table["tag"].null_count) < table.num_rows / 2
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--decimal", "."), "decimal (.) disagrees with the schema's [reading] (,); leave it out or mend the schema"),
+        (("--date-format", "%m/%d/%Y"), "date_format (%m/%d/%Y) disagrees with the schema's [reading] (%d.%m.%Y)"),
+        (("--encoding", "utf-8"), "encoding (utf-8) disagrees with the schema's [reading] (cp1252)"),
+        (("--separator", ","), "separator (,) disagrees with the schema's [reading] (;)"),
+        (("--multiline",), "multiline (True) disagrees with the schema's [reading] (False)"),
+        (("--sheet", "x"), "sheet (x) is of an Excel file, and the data is a CSV file; leave it out"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_an_option_that_disagrees_with_the_schema_is_refused_while_nothing_is_spent(threea, tmp_path, option, message):
+    (tmp_path / "daten.csv").write_bytes(GERMAN.encode("cp1252"))
+    reading = '[reading]\nseparator = ";"\nencoding = "cp1252"\ndecimal = ","\ndate_format = "%d.%m.%Y"\n'
+    (tmp_path / "s.toml").write_text(GERMAN_SCHEMA.replace("[column.alter]", f"{reading}[column.alter]"))
+    spent = ("--ledger", "ledger.db", "--epsilon", 1, "--out", "r")
+    assert refused(threea("release", "daten.csv", "--schema", "s.toml", *spent, *option), message)
+    assert refused(threea("split", "daten.csv", "--schema", "s.toml", "--out", "cut", *option), message)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["daten.csv", "s.toml"]
+    agreeing = ("--decimal", ",", "--encoding", "CP1252", "--separator", ";", "--date-format", "%d.%m.%Y")
+    assert threea("split", "daten.csv", "--schema", "s.toml", "--out", "cut", *agreeing)[0] == 0
+
+
+def test_quotes_that_do_not_close_are_refused_before_anything_is_spent(threea, tmp_path):
+    lines = [f"{n},canary-{n},{n % 2}" for n in range(50)]
+    lines[20], lines[30] = '20,"canary-20,1', '30,"said ""hi""",1'
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *lines]))
+    arguments = ("release", "t.csv", "--target", "y", "--epsilon", 1, "--out", "r", *FAST)
+    result = threea(*arguments, "--ledger", "ledger.db")
+    assert refused(result, "t.csv cannot be read as CSV: a line has a quote that is not closed in it; mend the file")
+    assert "canary" not in result[2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
+
+
+def test_line_breaks_in_values_are_read_where_the_owner_says_so_and_the_certificate_says_it_too(threea, tmp_path):
+    lines = [f'{n},"two\nlines",{n % 2}' for n in range(50)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *lines]))
+    arguments = ("release", "t.csv", "--target", "y", "--epsilon", 5, "--format", "csv", *FAST)
+    assert threea(*arguments, "--multiline", "--out", "r")[0] == 0
+    stated = json.loads((tmp_path / "r/certificate.json").read_text())
+    assert stated["assumptions"] == [MULTILINE]
+    assert Schema.load(tmp_path / "r/schema.toml").reading.multiline
+    assert refused(threea(*arguments, "--out", "s"), "a line has a quote that is not closed in it", "multiline = true")
 
 
 def test_a_target_of_whole_numbers_can_be_said_to_be_a_class(threea, tmp_path):
@@ -125,8 +236,15 @@ def test_text_that_a_spreadsheet_might_run_is_made_inert_by_choice(threea, tmp_p
         '[column.y]\nkind = "categorical"\ncategories = ["a", "b"]\n'
     )
     arguments = ("release", "t.parquet", "--schema", "s.toml", "--epsilon", 1000, "--recipe", "independent")
-    assert threea(*arguments, "--format", "csv", "--spreadsheet-safe", "--out", "safe")[0] == 0
-    assert threea(*arguments, "--format", "csv", "--out", "bare")[0] == 0
+    quiet, told = (
+        threea(*arguments, "--format", "csv", *options, "--out", name)
+        for options, name in ((("--spreadsheet-safe",), "safe"), ((), "bare"))
+    )
+    assert quiet[0] == told[0] == 0
+    said = "A spreadsheet would run text in column note as formulas: it begins with =, +, - or @."
+    assert said not in quiet[1]
+    assert said in " ".join(told[1].split())
+    assert "--spreadsheet-safe" in told[1]
     safe, bare = (pa.csv.read_csv(tmp_path / name / "synthetic.csv") for name in ("safe", "bare"))
     assert set(safe["note"].to_pylist()) == {"'=1+1", "'+49", "'-x", "'@sum", "'\tq", "plain", "a=b"}
     assert set(bare["note"].to_pylist()) == set(words)
@@ -135,6 +253,7 @@ def test_text_that_a_spreadsheet_might_run_is_made_inert_by_choice(threea, tmp_p
     assert [certificate["spreadsheet_safe"] for certificate in certificates] == [True, False]
     reports = [(tmp_path / name / "report.html").read_text() for name in ("safe", "bare")]
     assert ["apostrophe" in report for report in reports] == [True, False]
+    assert ["A spreadsheet would run text in column note" in report for report in reports] == [False, True]
     for options in (("--format", "parquet"), ()):
         assert refused(threea(*arguments, *options, "--spreadsheet-safe", "--out", "r"), "csv")
 
@@ -371,9 +490,93 @@ def test_an_interrupt_that_a_library_mistakes_for_its_own_error_is_still_one(cap
 
 def test_the_interpreter_has_its_interrupts_back():
     usual = signal.getsignal(signal.SIGINT)
-    with terminal.interrupts():
+    with interrupts.noted():
         pass
     assert signal.getsignal(signal.SIGINT) is usual
+
+
+def test_a_terminal_that_lacks_characters_is_no_bug_after_the_charge(stays, described, tmp_path):
+    """In a locale of ASCII alone a release was charged and written, and ended as an internal error."""
+    arguments = ["--schema", described, *map(str, FAST), "--epsilon", "1", "--out", tmp_path / "d\u00e9"]
+    command = [sys.executable, "-m", "threea", "release", stays, *map(str, arguments)]
+    ascii_only = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "TZ": ":/nowhere"}
+    done = subprocess.run(command, capture_output=True, env=os.environ | ascii_only, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"d\\xe9/certificate.json\n" in done.stdout
+
+
+def test_a_folder_with_a_line_break_in_its_name_is_one_line(threea, stays, described):
+    code, out, _ = threea("release", stays, "--schema", described, *FAST, "--epsilon", 1, "--out", "new\nline")
+    assert code == 0
+    assert "  new\\nline/certificate.json\n" in out
+    code, _, err = threea("release", stays, "--schema", described, *FAST, "--epsilon", 1, "--out", "new\nline")
+    assert (code, err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_signal_ends_a_release_as_an_interrupt_does(stays, described, tmp_path, name, exists):
+    """TERM and HUP ended it without a word on the charge, and left a staging folder in a folder that was there."""
+    out, ledger = tmp_path / "r", tmp_path / "ledger.db"
+    if exists:
+        out.mkdir()
+    code = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from threea import publish\n"
+        f"publish._fill = lambda *_: os.kill(os.getpid(), signal.{name})\n"
+        "from threea.cli import main\n"
+        "main()\n"
+    )
+    arguments = ["--schema", described, "--recipe", "independent", "--epsilon", "1", "--ledger", ledger, "--out", out]
+    command = [sys.executable, "-c", code, "release", stays, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 128 + getattr(signal, name)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("interrupted: no result was written; what was charged stays charged; the same again")
+    assert out.exists() == exists
+    assert not list(tmp_path.rglob(".threea-staging-*"))
+
+
+def test_a_second_signal_of_a_shutdown_does_not_break_what_is_undone():
+    with interrupts.noted() as numbers:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGTERM)
+        assert numbers == [signal.SIGTERM, signal.SIGHUP, signal.SIGTERM]
+        assert interrupts.code_of(numbers) == 143
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupts.noted():
+            signal.raise_signal(signal.SIGHUP)
+            interrupts.check()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_that_is_swallowed_while_modules_load_charges_nothing(threea, tmp_path, monkeypatch, name):
+    from threea import session
+
+    real = session.prepare
+
+    def swallowing(*arguments, **options):
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(getattr(signal, name))
+        return real(*arguments, **options)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(session, "prepare", swallowing)
+        code, _, err = threea("demo", "--out", tmp_path / "demo")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (code, err) == (128 + getattr(signal, name), "interrupted: no result was written; nothing was charged\n")
+    assert not (tmp_path / "demo").exists()
 
 
 def test_an_interrupt_while_the_command_line_loads_is_one_line():

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from threea import cli, hospital, synthesize
-from threea.anonymize.ledger import Ledger
 from threea.evaluate import evaluation, owner_report
+from threea.ledger import Ledger
 from threea.recipes import RECIPES
 
 

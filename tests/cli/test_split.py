@@ -15,6 +15,7 @@ import threea
 from threea.cli import app
 from threea.errors import SettingError
 from threea.evaluate.split import split
+from threea.table.dialect import Dialect
 
 RNG = np.random.default_rng(5)
 TABLE = pa.table({"person": RNG.integers(0, 400, 2000), "row": np.arange(2000), "word": RNG.choice(["a", "b"], 2000)})
@@ -121,3 +122,32 @@ def test_noise_that_cannot_be_drawn_is_told(monkeypatch):
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 1
     assert "OpenDP does not load" in result.stdout
+
+
+def test_every_value_comes_back_as_it_came(tmp_path):
+    """Nothing is interpreted on the way: not numbers, dates or missing texts; quotes stand where they are needed."""
+    rows = ["1,5;31.01.2024;NA;007", 'null;"a;b";"say ""yes""";1.000', ";2024-01-31;x y;é"] * 20
+    lines = ["a;b;c;d", *(f"{row}{number}" for number, row in enumerate(rows))]
+    for encoding in ("cp1252", "utf-16"):
+        path = tmp_path / f"{encoding}.csv"
+        path.write_bytes("\n".join(lines).encode(encoding))
+        dialect = Dialect(encoding=encoding, decimal=",", date_format="%d.%m.%Y")
+        files = split(path, tmp_path / f"out-{encoding}", seed=1, dialect=dialect)
+        parts = [file.read_bytes().decode(encoding).splitlines() for file in files]
+        assert [part[0] for part in parts] == [lines[0]] * 2
+        assert sorted(line for part in parts for line in part[1:]) == sorted(lines[1:])
+
+
+def test_persons_are_told_apart_by_the_text_of_their_ids(tmp_path):
+    lines = ["id;x", *(f"{name};{row}" for name in ("1.234", "1234", "NA", "null", "31.01.2024") for row in range(40))]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines))
+    sides = set()
+    for seed in range(20):
+        files = split(path, tmp_path / f"out{seed}", holdout=0.5, unit="id", seed=seed, dialect=Dialect(decimal=","))
+        held = {line.partition(";")[0] for line in files[1].read_text().splitlines()[1:]}
+        kept = {line.partition(";")[0] for line in files[0].read_text().splitlines()[1:]}
+        assert not held & kept
+        sides.add("1.234" in held and "1234" in kept)
+    # Of 20 seeds one would part them by chance in all but 3 of 1,000 runs; these seeds are fixed.
+    assert True in sides

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.query import Answer
 from threea.budget import Budget
 from threea.describe import calendar_effects
 from threea.describe.calendar_effects import CALENDAR, FALSE_ALARM
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.model_file import load_release
 from threea.model_summary import Histogram
 from threea.recipes import MST, Gaussians, Independent, LabelTree, PrivBayes

@@ -15,7 +15,6 @@ import pytest
 from threea import hospital
 from threea.anonymize.accountant import Line, epsilon_of
 from threea.anonymize.events import Gaussian, PartitionSelection, from_json
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Marginal, Stack
@@ -27,6 +26,7 @@ from threea.describe import calendar_effects
 from threea.describe.calendar_effects import CALENDAR
 from threea.describe.discover import SHARE, discover, steps
 from threea.errors import SettingError
+from threea.ledger import Ledger
 from threea.recipes import Independent
 from threea.recipes.gaussians import Gaussians
 from threea.table.codec import encode_column
@@ -524,8 +524,9 @@ def test_tiny_tables_work_and_show_no_category(rows: int) -> None:
     assert all(column.categories == () for column in release.schema.columns if column.kind is Kind.CATEGORICAL)
     assert release.table.num_rows == 20
     assert release.table.schema.equals(table.schema)
-    for name in ("patient_id", *TEXT):
+    for name in TEXT:
         assert set(release.table.column(name).to_pylist()) <= {"other", None}
+    assert set(release.table.column("patient_id").to_pylist()) == {f"synthetic-{row}" for row in range(1, 21)}
 
 
 def test_the_most_frequent_of_very_many_categories_are_kept() -> None:

@@ -3,6 +3,7 @@
 import datetime
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from threea.describe import seen_column as module
 from threea.describe.propose_schema import HEADER, propose_schema, to_toml
 from threea.errors import InputError, SchemaError, SettingError
 from threea.table import codec
+from threea.table.dialect import Dialect
 from threea.table.schema import Column, Kind, Schema
+from threea.table.supported import kind_of
 
 
 def drafted(values: Any, kind: pa.DataType | None = None) -> tuple[Column, str]:
@@ -73,7 +76,7 @@ def test_columns_keep_the_tables_order_and_kinds() -> None:
     stays = hospital.stays(500)
     schema, _ = propose_schema(stays)
     assert [column.name for column in schema.columns] == stays.schema.names
-    declared = {field.name: codec.kind_of(field) for field in stays.schema}
+    declared = {field.name: kind_of(field) for field in stays.schema}
     # Named as ids are: what it holds is not to be listed.
     assert {column.name: column.kind for column in schema.columns} == declared | {"patient_id": Kind.ID}
 
@@ -255,7 +258,9 @@ def test_a_file_gives_the_same_draft_as_a_table(tmp_path: Path) -> None:
     pq.write_table(stays, tmp_path / "stays.parquet", row_group_size=300)
     assert propose_schema(tmp_path / "stays.parquet", "died") == propose_schema(stays, "died")
     pyarrow.csv.write_csv(stays, tmp_path / "stays.csv")
-    assert propose_schema(tmp_path / "stays.csv", "died") == propose_schema(stays, "died")
+    drafted, notes = propose_schema(tmp_path / "stays.csv", "died")
+    assert drafted.reading == Dialect(separator=",", encoding="utf-8")
+    assert (replace(drafted, reading=None), notes) == propose_schema(stays, "died")
 
 
 def as_target(values: Any, kind: pa.DataType | None = None) -> tuple[Column, str]:
@@ -346,7 +351,9 @@ def test_numbers_of_persons_with_several_rows_are_ids_by_their_name_and_codes_ar
         assert len(notes["patient_id"].splitlines()) <= 2
 
 
-@pytest.mark.parametrize("values", [[1, 1, 2] * 40, [0.5, 0.5, 1.5], ["a", "b", "b"], [True, False, True]])
+@pytest.mark.parametrize(
+    "values", [[1, 1, 2] * 40, [datetime.date(2020, 1, 1)] * 3, ["a", "b", "b"], [True, False, True]]
+)
 def test_the_unit_is_an_id_whatever_it_holds(values: list[Any]) -> None:
     table = pa.table({"who": values, "x": [1.5] * len(values), "y": [True, False, True] * (len(values) // 3)})
     schema, notes = propose_schema(table, target="y", unit="who")

@@ -16,7 +16,9 @@ from threea.evaluate.evidence import Evidence, _overlap, matrices, numbers
 from threea.table.dialect import Dialect
 from threea.table.schema import Schema
 
-STAYS = hospital.stays(600)
+MANY = hospital.stays(1000)
+# Of each patient the first stay: no two rows are of one person.
+STAYS = MANY.take(np.sort(np.unique(MANY["patient_id"], return_index=True)[1])).slice(0, 600)
 TRAIN, HOLDOUT = STAYS.slice(0, 400), STAYS.slice(400)
 
 
@@ -244,3 +246,60 @@ def test_a_release_of_the_private_ratio_has_no_weights(classes: Any) -> None:
 def test_weights_that_cannot_be_read_are_refused(classes: Any) -> None:
     with pytest.raises(InputError, match="make the release again"):
         _ = rebalanced(["1", "2"], classes).weights
+
+
+def certified(release: Path, unit: str) -> None:
+    """Name a unit in a certificate, as a release with one does."""
+    file = release / "certificate.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"unit_column": unit}))
+
+
+def test_the_certificate_names_the_person(release: Path) -> None:
+    certified(release, "patient_id")
+    evidence = Evidence.load(release, MANY.slice(0, 600), MANY.slice(600))
+    assert evidence.unit == "patient_id"
+    assert len(np.unique(evidence.units[0])) == len(set(MANY["patient_id"].to_pylist()[:600]))
+    shared = {*MANY["patient_id"].to_pylist()[:600]} & {*MANY["patient_id"].to_pylist()[600:]}
+    assert len(np.intersect1d(*evidence.units)) == len(shared)
+    (warning,) = evidence.warnings
+    assert warning.startswith(f"{len(shared)} of the ")
+    assert "threea split --unit patient_id" in warning
+
+
+def test_another_unit_than_the_certificate_names_is_refused(release: Path) -> None:
+    certified(release, "patient_id")
+    with pytest.raises(SettingError) as caught:
+        Evidence.load(release, TRAIN, HOLDOUT, unit="ward")
+    assert str(caught.value) == "unit (ward) is not that of the release (patient_id); leave it out"
+
+
+def test_the_owner_names_the_person_by_a_column_that_the_release_lacks(made: dict[str, Path]) -> None:
+    names = pa.array([f"n{row // 3}" for row in range(400)])
+    train = TRAIN.append_column("household", names)
+    with pytest.raises(InputError, match=r"holdout lacks the column that names the person \(household\)"):
+        Evidence.load(made["parquet"], train, HOLDOUT, unit="household")
+    held = HOLDOUT.append_column("household", pa.array([f"h{row // 2}" for row in range(200)]))
+    evidence = Evidence.load(made["parquet"], train, held, unit="household")
+    assert [len(np.unique(units)) for units in evidence.units] == [134, 100]
+    assert evidence.warnings == ()
+
+
+def test_an_id_that_rows_share_is_taken_for_a_person_and_the_owner_is_told(made: dict[str, Path]) -> None:
+    evidence = Evidence.load(made["parquet"], MANY.slice(0, 600), MANY.slice(600))
+    assert evidence.unit == "patient_id"
+    (warning,) = evidence.warnings
+    assert "say `--unit patient_id` if it names persons" in warning
+    assert "threea split --unit patient_id" in warning
+
+
+def test_an_id_outside_the_release_is_taken_for_a_person_too_but_no_code_is(made: dict[str, Path]) -> None:
+    person = pa.array([f"n{row // 3}" for row in range(600)])
+    train, holdout = (
+        (
+            STAYS.append_column("insured_id", person).append_column(
+                "site_id", pa.array([str(row % 9) for row in range(600)])
+            )
+        ).slice(0, 400),
+        STAYS.append_column("insured_id", person).slice(400),
+    )
+    assert Evidence.load(made["parquet"], train, holdout).unit == "insured_id"

@@ -146,6 +146,22 @@ def test_intervals_cover_the_truth() -> None:
     assert 48 <= covered < 60
 
 
+def test_rows_of_one_person_are_drawn_together() -> None:
+    """Of 100 people with 10 equal rows each, the interval is that of 100 rows, not of 1,000."""
+    right = np.random.default_rng(0).random(100) < 0.7
+    alone, together = right.astype(int), np.repeat(right, 10).astype(int)
+
+    def width(guess: Any, units: Any) -> float:
+        sure = np.eye(2)[guess]
+        drawn = metrics.draws(metrics.classification(sure, np.ones_like(guess), 1), len(guess), 0, units)
+        low, high = metrics.summary(drawn["accuracy"])["interval"]
+        return float(high - low)
+
+    person = np.repeat(np.arange(100), 10)
+    assert width(together, person) == pytest.approx(width(alone, None), rel=0.2)
+    assert width(together, None) < width(together, person) / 2
+
+
 def test_undefined_figures_are_none() -> None:
     drawn = metrics.draws(metrics.auc(np.arange(5.0), np.ones(5, np.bool_)), 5, 0)
     assert metrics.summary(drawn["auc"]) == {"value": None, "interval": None}

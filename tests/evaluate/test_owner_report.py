@@ -133,7 +133,7 @@ class TestScores:
     def test_a_random_split_passes_and_one_by_date_is_warned_of(self, evaluated: dict[str, Any]) -> None:
         assert evaluated["split"]["random"]
         assert not any("at random" in warning for warning in evaluated["warnings"])
-        by_date = evaluate(evidence_of(hospital.schema(), (120, 80), shuffled=False))
+        by_date = evaluate(evidence_of(hospital.schema(), (240, 160), shuffled=False))
         assert by_date["split"]["auc"]["interval"][0] > 0.9
         assert any("not divided at random" in warning for warning in by_date["warnings"])
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fuzz_tables import PROVEN, SCHEMA, Drawn, drawn, mutated_text
-from threea.anonymize.ledger import Ledger
 from threea.errors import BudgetRefused, SchemaError, UserError
+from threea.ledger import Ledger
 from threea.report.charts import column_chart
 from threea.session import prepare
 from threea.table.schema import Schema

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.budget import Budget
 from threea.describe.propose_schema import propose_schema
 from threea.errors import UserError
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.recipes import Independent
 from threea.recipes.gaussians import Gaussians
 from threea.recipes.labeltree import LabelTree

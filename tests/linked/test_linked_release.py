@@ -19,8 +19,8 @@ import pytest
 
 import threea
 from threea import cli, hospital
-from threea.anonymize.ledger import Ledger
 from threea.errors import BudgetRefused, InputError, SchemaError, SettingError
+from threea.ledger import Ledger
 from threea.linked import LinkedRelease, rehearse_tables
 from threea.recipes import DPMix, PrivBayes
 from threea.table.linked_columns import COUNT
@@ -152,6 +152,7 @@ def test_it_is_saved_whole_and_draws_the_same_again(release: LinkedRelease, save
         (certificate["schema_sha256"], "parents.toml"),
         (own["schema_sha256"], "children.toml"),
         (certificate["model_sha256"], "model.threea"),
+        (certificate["report_sha256"], "report.html"),
     ):
         assert stated == hashlib.sha256((saved / name).read_bytes()).hexdigest()
     parents, children = (pq.read_table(saved / f"{name}.parquet") for name in ("parents", "children"))

@@ -102,3 +102,27 @@ def test_rows_are_drawn_nearly_as_often_as_they_weigh():
 def test_settings_that_cannot_be_are_refused(recipe, settings, match):
     with pytest.raises(SettingError, match=match):
         recipe(**settings)
+
+
+@pytest.mark.parametrize("recipe", [MST(bins=8, iterations=10), AIM(bins=8, iterations=10)], ids=lambda each: each.name)
+def test_the_target_is_not_missing_nor_other_where_noise_alone_says_so(recipe):
+    """Without a schema a target may be both. Of 25 seeded releases most had such classes, some of both kinds."""
+    stays = STAYS.select(["ward", "sex", "died"])
+    stays = stays.set_column(2, "died", stays["died"].cast("string"))
+    for seed in range(25):
+        table = open_table(stays, target="died", budget=Budget(2.0), noise=SeededNoise(seed))
+        release = recipe.run(table, rows=5_000, seed=0)
+        assert set(release.table["died"].to_pylist()) <= {"true", "false"}
+        # The rows of what is left keep their ratio, and conditions hold.
+        private = np.mean([died == "true" for died in stays["died"].to_pylist()])
+        drawn = np.mean([died == "true" for died in release.table["died"].to_pylist()])
+        assert drawn == pytest.approx(private, abs=0.02)
+        assert set(release.sample(50, given={"died": "true"}, seed=1)["died"].to_pylist()) == {"true"}
+
+
+def test_a_target_that_is_missing_in_many_rows_stays_so():
+    died = np.where(np.arange(STAYS.num_rows) % 4 == 0, None, np.where(np.arange(STAYS.num_rows) % 3 == 0, "a", "b"))
+    stays = STAYS.select(["ward", "sex"]).append_column("died", [died.tolist()])
+    table = open_table(stays, target="died", budget=Budget(2.0), noise=SeededNoise(0))
+    drawn = MST(bins=8, iterations=50).run(table, rows=5_000, seed=0).table["died"]
+    assert drawn.null_count / len(drawn) == pytest.approx(0.25, abs=0.03)

@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 
 from threea.anonymize.events import Gaussian, Pure
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.approximate import multilevel
 from threea.approximate.class_histograms import HISTOGRAMS
@@ -14,6 +13,7 @@ from threea.approximate.multilevel import CLUSTERS, CORRELATIONS, MOMENTS, Multi
 from threea.budget import Budget
 from threea.certificate import Guarantee
 from threea.errors import SettingError
+from threea.ledger import Ledger
 from threea.recipes import NOIFS, RECIPES, Independent, MCGen
 from threea.table.schema import Schema
 from threea.testing import CASES, TABLE_LAWS, SeededNoise, SilentNoise

@@ -7,11 +7,11 @@ import pytest
 
 import threea
 from threea import hospital
-from threea.anonymize.ledger import Ledger
 from threea.audit.replay import Setting, replay
 from threea.budget import Budget
 from threea.errors import SettingError
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.recipes import MCGen, PrivBayes, RonGauss
 from threea.session import prepare
 

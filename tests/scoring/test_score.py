@@ -12,13 +12,13 @@ import pytest
 import threea
 from threea import hospital
 from threea.anonymize.events import Gaussian, Pure
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_table
 from threea.audit.replay import Setting, replay
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
 from threea.describe.calendar_effects import CALENDAR
 from threea.errors import MissingExtra, SettingError
+from threea.ledger import Ledger
 from threea.model_file import load_release
 from threea.recipes import Independent
 from threea.scoring import estimate, learner, optimism, scored

@@ -9,7 +9,7 @@ import pyarrow.csv
 import pytest
 
 from threea import hospital
-from threea.anonymize.ledger import Ledger
+from threea.ledger import Ledger
 from threea.studio.folder import Folder
 from threea.studio.gate import Keys
 from threea.studio.server import entry_page, listening, make_server, private_folder

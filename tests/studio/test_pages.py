@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 from visiting import fields, problem
 
 from threea import cli, load_release, studio
-from threea.anonymize.ledger import Ledger
 from threea.describe.propose_schema import propose_schema
 from threea.errors import MissingExtra, SchemaError
 from threea.evaluate import evaluation
 from threea.evaluate.evidence import Evidence
+from threea.ledger import Ledger
 from threea.session import prepare, rehearse
 from threea.studio import pictures, work
 from threea.studio.choices import prepare_options
@@ -285,7 +285,7 @@ def test_a_release_is_made_whole_and_then_refused_beyond_the_cap(visitor):
     # The same in Python gives the same certificate, but for noise, time and ledger.
     options = prepare_options(order) | {"ledger": None, "new_ledger": False}
     twin = json.loads(prepare(order["data"], **options).run().certificate().to_json())
-    own = {"created", "synthetic_sha256", "model_sha256", "ledger_head"}
+    own = {"created", "synthetic_sha256", "model_sha256", "report_sha256", "ledger_head"}
     same = {key: twin[key] for key in twin if key not in own}
     assert {key: certificate[key] for key in same} == same
     # And so does the command line.

@@ -162,13 +162,35 @@ def test_values_beyond_the_ends_fall_in_the_end_bins() -> None:
     assert bins.index(np.array([-np.inf, -1.0, 0.0, 0.99, 1.0, 2.0, 3.0, np.inf])).tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
-def test_missing_has_a_cell_of_its_own_or_none() -> None:
-    for missing, cell in ((True, 3), (False, -1)):
+def test_missing_has_a_cell_of_its_own_or_counts_as_a_value() -> None:
+    for missing, middle, first in ((True, 3, 3), (False, 2, 0)):
         bins = Bins(column="x", edges=(0.0, 1.0, 2.0), special=(9.0,), missing=missing)
-        assert bins.index(np.array([np.nan])).tolist() == [cell]
+        assert bins.index(np.array([np.nan])).tolist() == [middle]
         assert bins.size == 3 + missing
         listed = Categories(column="x", count=3, missing=missing)
-        assert listed.index(np.array([-1, 3, 1000])).tolist() == [cell, cell, cell]
+        assert listed.index(np.array([-1, 3, 1000])).tolist() == [first] * 3
+    others = Categories(column="x", count=3, missing=False, other=True)
+    assert others.index(np.array([-1, 3, 1000])).tolist() == [2] * 3
+
+
+@given(
+    special=st.lists(st.floats(-10, 10), max_size=3, unique=True),
+    values=st.lists(st.floats(allow_nan=True, allow_infinity=True) | st.integers(-5, 20).map(float), min_size=1),
+    bins=st.integers(1, 9),
+    missing=st.booleans(),
+    other=st.booleans(),
+)
+def test_every_value_has_exactly_one_cell(
+    special: list[float], values: list[float], bins: int, missing: bool, other: bool
+) -> None:
+    numbers = Bins(column="x", edges=tuple(map(float, range(bins + 1))), special=tuple(special), missing=missing)
+    listed = Categories(column="x", count=bins, missing=missing, other=other)
+    codes = np.clip(np.nan_to_num(np.array(values), nan=-1.0), -9, 99).astype(np.int64)
+    for cells, own in ((numbers, np.array(values)), (listed, codes)):
+        merged = Merged(cells=cells, groups=(0,) * cells.size)
+        for each in (cells, merged):
+            index = each.index(own)
+            assert ((index >= 0) & (index < each.size)).all()
 
 
 def test_special_values_win_over_bins() -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import threea
 from threea import hospital
-from threea.anonymize.ledger import Ledger
 from threea.errors import SchemaError
+from threea.ledger import Ledger
 from threea.table import dates
 from threea.table.cells import Bins, Categories
 from threea.table.from_types import widest
@@ -325,3 +325,15 @@ def test_cells_follow_the_column() -> None:
     assert schema["b"].cells(8) == Categories(column="b", count=2, missing=True)
     assert schema["r"].cells(2) == Bins(column="r", edges=(1.0, 10.0, 100.0), special=(0.0,), missing=True, log=True)
     assert schema["e"].cells(8) == Bins(column="e", edges=(0.0, 5.0, 10.0), missing=False, whole=True)
+
+
+def test_a_column_that_is_dropped_is_described_by_nothing() -> None:
+    text = 'target = "y"\n[column.x]\ndrop = true\nkind = "integer"\n[column.y]\nkind = "boolean"\ndrop = false\n'
+    schema = Schema.from_toml(text)
+    assert [column.name for column in schema.columns] == ["y"]
+    assert schema.dropped == ("x",)
+    assert Schema.from_toml(schema.to_toml()) == schema
+    with pytest.raises(SchemaError, match=r"^column x: drop \(1\) must be true or false$"):
+        Schema.of({"x": {"drop": 1}})
+    with pytest.raises(SchemaError, match=r"^target \(x\) is not a column"):
+        Schema.of({"x": {"drop": True}, "y": {"kind": "boolean"}}, target="x")

@@ -112,9 +112,7 @@ def calibrated(
         # By the noisy counts there is nobody: nothing to ask.
         return None
     cuts = [tuple(np.unique(_quantiles(score, rows.evenly)).tolist()) for score in rows.steps]
-    histograms = (
-        ScoreHistogram(model.label, logits, cut) for logits, cut in zip(scores, cuts, strict=True)
-    )
+    histograms = (ScoreHistogram(model.label, logits, cut) for logits, cut in zip(scores, cuts, strict=True))
     answer = table.measure(Stack(tuple(histograms)), charge)
     counted = [part.value[list(classes)] for part in answer.parts]
     return Scaling(*rows.scaled(counted, cuts, answer.stddev, way), answer.stddev)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,7 +13,8 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan
 from threea.approximate.conditioning import posterior, resampled
 from threea.approximate.denoise import draw, proportions
-from threea.approximate.label_counts import counted_label, counted_stddev, existing
+from threea.approximate.label_counts import RowCounts, counted_label, existing
+from threea.errors import SettingError
 from threea.model_summary import CurveFigure, Histogram, ModelSummary
 from threea.table.cells import Merged
 from threea.table.conditions import Given, draw_fitting, fits, fitting
@@ -39,17 +39,20 @@ class LabelShares:
         spread: For each class, how its rows spread over the target's own cells.
         sizes: Noisy number of rows per class.
         stddev: Of the noise on a count.
+        answered: How many rows there are, and how many by the target's cells, as they were counted.
     """
 
     label: Merged | None
     spread: Floats
     sizes: Floats
     stddev: float
+    answered: RowCounts | None = None
 
     @classmethod
     def counted(cls, table: PrivateTable, plan: Plan) -> LabelShares:
         """Count the rows per class through the private table, for the plan's line `label_counts.CLASSES`."""
-        return cls(*counted_label(table, plan), counted_stddev(table, plan))
+        found = counted_label(table, plan)
+        return cls(found.label, found.spread, found.sizes, found.stddev, found.combined()[1])
 
     def encode(self, chunk: Chunk, rows: int) -> Floats:
         """Return the class's indicators of encoded rows, all 0 in one that has none; 1 for all without a target."""
@@ -69,21 +72,9 @@ class LabelShares:
         return proportions(sizes)
 
     @property
-    def rows(self) -> int:
-        """The noisy number of private rows."""
-        return max(round(float(self.sizes.sum())), 0)
-
-    @property
-    def rows_stddev(self) -> float:
-        """The noise on that number: that of the label's own cells, added up."""
-        return self.stddev * math.sqrt(self.label.cells.size if self.label else 1)
-
-    @property
-    def histograms(self) -> dict[str, Histogram]:
-        """The noisy counts of the label's cells."""
-        if self.label is None:
-            return {}
-        return {self.label.column: Histogram(self.label.cells, self.sizes @ self.spread, self.stddev)}
+    def row_counts(self) -> RowCounts:
+        """How many rows there are, and how many by the label's cells."""
+        return self.answered or RowCounts.told_by(self.label, self.spread, self.sizes, self.stddev)
 
     def given(self, given: Given) -> Floats:
         """Return the classes' shares among rows whose label fits.
@@ -133,13 +124,18 @@ class GeneratorModel:
     noise: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.columns and self.latent + self.labels.classes != len(self.layers[0][0]):
+            raise SettingError(f"latent ({self.latent}) and the classes must be what the first layer takes")
+
     @property
     def summary(self) -> ModelSummary:
         """The noisy counts, and how training went."""
+        counts = self.labels.row_counts
         return ModelSummary(
-            private_rows=self.labels.rows,
-            private_rows_stddev=self.labels.rows_stddev,
-            histograms={**self.histograms, **self.labels.histograms},
+            private_rows=max(round(counts.rows), 0),
+            private_rows_stddev=counts.rows_stddev,
+            histograms={**self.histograms, **counts.histograms},
             figures=tuple(CurveFigure(name, losses) for name, losses in self.curves.items() if losses),
             noise=self.noise,
         )
@@ -175,9 +171,9 @@ class GeneratorModel:
         group = rng.permutation(np.searchsorted(np.cumsum(shares), even, side="right"))
         group = group.clip(max=np.flatnonzero(shares)[-1])
         chunk = self.labels.values(group, rng, given)
-        latent = rng.standard_normal((BLOCK, self.latent))
         vectors = RowVectors(self.columns)
         if self.columns:
+            latent = rng.standard_normal((BLOCK, self.latent))
             outputs = apply(self.layers, np.hstack([latent, np.eye(self.labels.classes)[group]]))
             chunk |= vectors.decode(activated(outputs, members(vectors.groups)), rng)
         return chunk

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,9 @@ class NoisyInputs(LaplaceGan):
         if not table.schema.features:
             return GeneratorModel(labels, (), (), _LATENT, noise=noise)
         vectors, rng = RowVectors.of(table.schema.features), np.random.default_rng(_SEED)
-        counts = np.maximum(labels.ratio * min(max(labels.rows, 1), _NUMBERS // vectors.width), 1).astype(int)
+        counts = np.maximum(labels.ratio * min(max(labels.row_counts.rows, 1.0), _NUMBERS // vectors.width), 1).astype(
+            int
+        )
         longest = sum(part.numeric + (part.choices > 0) for part in vectors.columns)
         radius = longest * (_RADIUS if len(vectors.columns) >= _FEW else 1.0)
         query = SlotSums(inputs=vectors.columns, counts=tuple(counts.tolist()), radius=radius, by=labels.label)
@@ -140,6 +142,8 @@ class NoisyInputs(LaplaceGan):
 class NoisyGradients(LaplaceGan):
     """Train against private rows, by gradients with Laplace noise."""
 
+    prepays: ClassVar[bool] = True
+
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """Ask for the classes and, if there are features, for a gradient over all rows in every step."""
         if not schema.features:
@@ -170,7 +174,7 @@ class NoisyGradients(LaplaceGan):
                 l1=bound,
             )
             answer = table.measure(query, plan[GRADIENTS])
-            noisy = query.as_layers(answer.value / max(labels.rows, 1))
+            noisy = query.as_layers(answer.value / max(labels.row_counts.rows, 1.0))
             state, key, loss, length = run(state, key, noisy, np.float32(bound), ratio, told, fixed)
             bound = min(max(float(length), 1e-6), 1e6)
             curve.append(float(loss))

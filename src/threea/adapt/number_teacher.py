@@ -316,7 +316,7 @@ class _Mixed:
 
 
 def _count(tree: TreeModel) -> int:
-    return int(np.clip(2 * tree.rows, _FEWEST_ROWS, _MOST_ROWS))
+    return int(np.clip(2 * tree.row_counts.rows, _FEWEST_ROWS, _MOST_ROWS))
 
 
 def _indicators(tree: TreeModel, learned: tuple[int, ...], codes: Sequence[Whole]) -> NDArray[np.float32]:

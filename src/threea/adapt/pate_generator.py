@@ -138,7 +138,7 @@ class Generator:
         expected = np.concatenate(shares) if shares else np.zeros(0)
         choice = vectors.groups >= 0
         outputs = np.where(choice, np.log(np.maximum(expected, _LEAST)), 0.0)
-        labels = LabelShares(model.label, model.spread, model.sizes, model.noise[CLASSES])
+        labels = LabelShares(model.label, model.spread, model.sizes, model.noise[CLASSES], model.row_counts)
         return cls(labels, vectors, np.tile(outputs, (labels.classes, 1)), expected)
 
     @property

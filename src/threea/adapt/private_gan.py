@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class PrivateGan:
         SettingError: A setting is outside its bounds.
     """
 
+    prepays: ClassVar[bool] = True
     epochs: float
     rate: float
     width: int
@@ -105,7 +106,7 @@ class PrivateGan:
         """Return the generator, how far apart the critic found private and generated rows, and the last noise."""
         jax, rng, shape = load("jax"), np.random.default_rng(_SEED), Shape.of(vectors, labels)
         critic, generator = self._networks(shape, rng)
-        sampled, rows = table.sampled(self.rate), max(labels.rows, 1 / self.rate)
+        sampled, rows = table.sampled(self.rate), max(labels.row_counts.rows, 1 / self.rate)
         state, key, clip, distances = start(critic, generator), key_of(rng), 1.0, list[float]()
         stretch = max(-(-self.rounds // _TOLD), 1)
         for number in range(self.rounds):

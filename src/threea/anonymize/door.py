@@ -21,7 +21,6 @@ from threea.anonymize.clipping import Norm, check, step_of
 from threea.anonymize.events import Gaussian, PartitionSelection, Pure
 from threea.anonymize.guard import engine
 from threea.anonymize.interior import Interior, Teacher
-from threea.anonymize.ledger_chain import LedgerHead
 from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.noisy_sum import noisy_sum, rounded_up, scale_of
 from threea.anonymize.part_sums import Parted
@@ -35,6 +34,7 @@ from threea.backends.base import Elsewhere
 from threea.backends.frames import Frame
 from threea.budget import Adjacency, Budget
 from threea.errors import SettingError
+from threea.ledger.chain import LedgerHead
 from threea.table.dialect import Dialect
 from threea.table.layout import released
 from threea.table.schema import Chunk, Schema
@@ -197,14 +197,13 @@ class PrivateTable:
         """
         if type(query) is Values:
             rows, wanted = self._interior.counting("discovering categories"), charge.expect(PartitionSelection)
-            self._interior.spending.pay(charge)
-            return self._values(query, rows, wanted)
+            ask = partial(self._values, query, rows, wanted)
+            return self._interior.spending.answered(charge, query, ask, sized=False)
         event = charge.expect(Gaussian, Pure)
         check(query, Norm.L1 if isinstance(event, Pure) else Norm.L2)
         assert isinstance(query, Query)
         self._note(query)
-        self._interior.spending.pay(charge)
-        return noisy_sum(self._interior, query, event)
+        return self._interior.spending.answered(charge, query, lambda: noisy_sum(self._interior, query, event))
 
     def prepay(self, charge: Charge, count: int) -> None:
         """Pay for many answers of a line at once, before the first: one entry in the ledger for a whole training run.
@@ -256,12 +255,15 @@ class PrivateTable:
         eligible = list(range(len(scores.marginals)) if among is None else among)
         if not eligible or not all(0 <= position < len(scores.marginals) for position in eligible):
             raise SettingError(f"a choice needs candidates; positions must be from 0 to {len(scores.marginals) - 1}")
-        self._interior.spending.pay(charge)
         rows = self.unit.max_rows * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
         moved = rows * scores.heaviest(eligible) / SCORE_STEP
-        found, noise = self._interior.scores(scores)[eligible], self._interior.noise
-        choose = noise.choose if isinstance(event, Pure) else noise.exponential
-        return eligible[choose(found, scale=rounded_up(choice_scale(event, moved)))]
+
+        def choice() -> int:
+            exact, noise = self._interior.scores(scores)[eligible], self._interior.noise
+            choose = noise.choose if isinstance(event, Pure) else noise.exponential
+            return eligible[choose(exact, scale=rounded_up(choice_scale(event, moved)))]
+
+        return self._interior.spending.answered(charge, (scores, eligible), choice)
 
     def vote(self, query: Parted, teacher: Teacher, *, inputs: int, classes: int, parts: int, charge: Charge) -> Answer:
         """Split the rows into disjoint parts, teach a teacher the sums over each, and count their votes.
@@ -298,15 +300,18 @@ class PrivateTable:
         self._note(query)
         if not origin_of(teacher).startswith("threea."):
             self._interior.spending.foreign[origin_of(teacher)] = None
-        self._interior.spending.pay(charge)
-        votes = self._interior.votes(query, teacher, inputs, classes, parts)
-        # One teacher's ballot changes at most from one class to another, on every input; in each group that it is in.
-        touched = min(len(votes), self.unit.max_rows)
-        moved = math.sqrt(2 * inputs * touched) * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
-        step = step_of(1.0)
-        scale = rounded_up(event.noise_multiplier * moved / step)
-        noisy = self._interior.noise.gaussian((votes * int(1 / step)).ravel(), scale)
-        return Answer((noisy * np.float64(step)).reshape(votes.shape), scale * step)
+
+        def counted() -> Answer:
+            votes = self._interior.votes(query, teacher, inputs, classes, parts)
+            # A teacher's ballot changes at most from one class to another, on every input; in each group it is in.
+            touched = min(len(votes), self.unit.max_rows)
+            moved = math.sqrt(2 * inputs * touched) * (2 if self.budget.adjacency is Adjacency.REPLACE else 1)
+            step = step_of(1.0)
+            scale = rounded_up(event.noise_multiplier * moved / step)
+            noisy = self._interior.noise.gaussian((votes * int(1 / step)).ravel(), scale)
+            return Answer((noisy * np.float64(step)).reshape(votes.shape), scale * step)
+
+        return self._interior.spending.answered(charge, (query, teacher, inputs, classes, parts), counted)
 
     def sampled(self, rate: float) -> SampledTable:
         """Return a view whose every answer is over a fresh Poisson sample of the units.

@@ -22,7 +22,10 @@ def guarded(name: str, act: Callable[[], _Result]) -> _Result:
     """
     try:
         return act()
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        # What asks Python to exit has words of its own, too.
         failed = name
     # Raised out here, where no row is in reach, nothing is chained to it.
     raise RowFunctionError(f"{failed} failed inside the private table; try it on made-up rows to see why")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -15,20 +16,23 @@ from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.interior import Interior
-from threea.anonymize.ledger import Ledger, open_ledger
 from threea.anonymize.noise import Noise, SecureNoise
 from threea.anonymize.spending import Spending, Unit
+from threea.anonymize.transcript import Transcript
 from threea.backends import Backend, Engine, open_engine
 from threea.backends.frames import Frame
 from threea.backends.hashing import mixed, row_hashes
 from threea.budget import Budget
 from threea.errors import InputError, SchemaError, SettingError
+from threea.ledger import Ledger, open_ledger
 from threea.table import codec
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.from_types import widest
 from threea.table.layout import released
+from threea.table.reading_section import reading_of, stated
 from threea.table.schema import Kind, Origin, Schema
+from threea.table.supported import check_unit
 from threea.table.target_kind import with_target_kind
 from threea.table.writing import rehearse
 from threea.table.written import check_written_rules
@@ -44,6 +48,7 @@ def open_table(
     target: str | None = None,
     target_kind: str | None = None,
     dialect: Dialect | None = None,
+    drop: Sequence[str] = (),
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
     cap: float | None = None,
@@ -55,6 +60,7 @@ def open_table(
     cluster: Any = None,
     workers: int | None = None,
     noise: Noise | None = None,
+    transcript: Transcript | None = None,
 ) -> PrivateTable:
     """Put a table behind the door.
 
@@ -68,6 +74,7 @@ def open_table(
         target_kind: Without a schema, whether the target is a ``class`` or a ``number``; for whole numbers, noisy
             counts decide by default.
         dialect: How a CSV file is written; what it does not say is found in the header line.
+        drop: Columns that are never read and not released, besides those that the schema says.
         ledger: Where spending is written down; in memory by default, for this table alone.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
@@ -80,6 +87,7 @@ def open_table(
         cluster: Of Dask or Spark: an address, a client or a session; by default workers on this machine.
         workers: How many of those.
         noise: For tests only: a release with noise that is not secure is stamped `guarantee: none`.
+        transcript: Keeps the answers beside the ledger, so that an interrupted release can go on.
 
     Raises:
         InputError: The data cannot be read or could not be written, or has no rows or no target values.
@@ -101,6 +109,7 @@ def open_table(
             target=target,
             target_kind=target_kind,
             dialect=dialect,
+            drop=drop,
             ledger=ledger,
             dataset=dataset,
             cap=cap,
@@ -111,6 +120,7 @@ def open_table(
             cluster=cluster,
             workers=workers,
             noise=noise,
+            transcript=transcript,
         )
     )
 
@@ -123,6 +133,7 @@ def open_interior(
     target: str | None = None,
     target_kind: str | None = None,
     dialect: Dialect | None = None,
+    drop: Sequence[str] = (),
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str = "unnamed",
     cap: float | None = None,
@@ -133,11 +144,21 @@ def open_interior(
     cluster: Any = None,
     workers: int | None = None,
     noise: Noise | None = None,
+    transcript: Transcript | None = None,
 ) -> Interior:
     """Open a table from inside, for the door and for audits of made-up tables; arguments as of `open_table`."""
-    opened = (data, Frame()) if _only_sums(data) else open_engine(data, dialect, engine, cluster, workers)
-    backend, restore = opened
+    schema = None if schema is None else schema.without(drop)
+    dropped = tuple(drop) if schema is None else schema.dropped
+    read_as = reading_of(data, dialect, None if schema is None else schema.reading)
+    if _only_sums(data):
+        backend, restore = data, Frame()
+    else:
+        ids = ids_of(schema, unit.column)
+        backend, restore = open_engine(data, read_as, engine, cluster, workers, ids=ids, drop=dropped)
+    read_as = getattr(backend, "dialect", None)
     described = described_as(backend.layout, schema, target, unit.column, target_kind)
+    # A release says how its rows are written, as their table's were.
+    described = replace(described, reading=stated(read_as), dropped=dropped)
     if not described.valued:
         raise SchemaError("every column is of kind id, which is never read; there is nothing to learn from")
     rehearse(described, backend.layout, restore)
@@ -145,15 +166,14 @@ def open_interior(
     # Whatever the noise needs is loaded before anything is charged.
     drawn = SecureNoise() if noise is None else noise
     # Which of a person's rows count is no secret of the noise; tests that replace it want the same ones each time.
-    key = secrets.token_bytes(32) if noise is None else bytes(32)
+    key = bytes(32) if noise else secrets.token_bytes(32) if transcript is None else transcript.key
     if isinstance(backend, Engine):
         refuse_nothing_to_learn(backend, described.target)
     # A table that is refused leaves no new ledger behind.
     book = book_of(ledger, cap, new_ledger)
     # A ledger made for this table alone cannot meet its rows again.
-    mark = _no_fingerprint if ledger is None else partial(fingerprint, backend)
+    mark = _no_fingerprint if ledger is None else partial(_met, backend, transcript)
     book.register(dataset, mark, cap=cap, terms=f"{budget.adjacency}, {unit.described}")
-    read_as = getattr(backend, "dialect", None)
     if unit.column is not None:
         if not isinstance(backend, Engine):
             raise SettingError(f"unit ({unit.column}) needs rows, and this engine only sums; use another")
@@ -161,7 +181,7 @@ def open_interior(
     return Interior(
         backend=backend,
         schema=described,
-        spending=Spending(budget, book, dataset),
+        spending=Spending(budget, book, dataset, transcript),
         noise=drawn,
         unit=unit,
         key=key,
@@ -169,6 +189,12 @@ def open_interior(
         restore=restore,
         dialect=read_as,
     )
+
+
+def ids_of(schema: Schema | None, unit: str | None) -> set[str]:
+    """Return the columns whose values name something: they are compared as they came, whatever they look like."""
+    named = {column.name for column in schema.columns if column.kind is Kind.ID} if schema is not None else set()
+    return named | ({unit} if unit is not None else set())
 
 
 def book_of(ledger: Ledger | str | PathLike[str] | None, cap: float | None, new: bool) -> Ledger:
@@ -195,8 +221,8 @@ def described_as(
         if name is not None and name not in layout.names:
             raise SettingError(not_a_column(role, name, layout.names))
     if unit is not None:
-        # What cannot be told apart cannot name a person: binary, lists and structures are refused as everywhere.
-        codec.kind_of(layout.field(unit))
+        # What cannot be told apart cannot name a person.
+        check_unit(layout, unit)
     if schema is None:
         return with_target_kind(widest(layout, target, unit), target_kind)
     if schema.origin is Origin.TYPES:
@@ -256,6 +282,14 @@ def fingerprint(backend: Backend, secret: bytes) -> str:
     """Return a keyed fingerprint of the rows, whatever their order: a sum, like everything else."""
     sums = backend.sum(_Marks(secret), backend.layout.names)
     return hashlib.blake2b(sums.tobytes(), key=secret, digest_size=16).hexdigest()
+
+
+def _met(backend: Backend, transcript: Transcript | None, secret: bytes) -> str:
+    """Return the rows' fingerprint, once the transcript has seen that they are its own."""
+    mark = fingerprint(backend, secret)
+    if transcript is not None:
+        transcript.rows_are(mark)
+    return mark
 
 
 def _no_fingerprint(secret: bytes) -> str:

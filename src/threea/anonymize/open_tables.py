@@ -16,19 +16,20 @@ import pyarrow as pa
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.interior import Interior
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Noise, SecureNoise
-from threea.anonymize.open_table import book_of, described_as, fingerprint, refuse_nothing_to_learn
+from threea.anonymize.open_table import book_of, described_as, fingerprint, ids_of, refuse_nothing_to_learn
 from threea.anonymize.spending import Spending, Unit
 from threea.backends import RowBackend, open_engine
 from threea.backends.frames import Frame
 from threea.backends.linked import linked
 from threea.budget import Budget
 from threea.errors import InputError, SchemaError, SettingError
+from threea.ledger import Ledger
 from threea.table.column_names import not_a_column
 from threea.table.dialect import Dialect
 from threea.table.layout import is_text, plain, released
 from threea.table.linked_columns import COUNT, PARENT
+from threea.table.reading_section import reading_of, stated
 from threea.table.schema import Column, Kind, Schema
 from threea.table.writing import rehearse
 from threea.table.written import check_written_rules
@@ -181,7 +182,8 @@ def open_tables(
 
 def _opened(role: str, data: Any, schema: Schema, key: str, dialect: Dialect | None, engine: str | None) -> _Opened:
     """Open one of the two tables, and check all of it that does not need the other."""
-    backend, frame = open_engine(data, dialect, engine)
+    read_as = reading_of(data, dialect, schema.reading)
+    backend, frame = open_engine(data, read_as, engine, ids=ids_of(schema, key), drop=schema.dropped)
     if not isinstance(backend, RowBackend):
         raise SettingError(f"the {role} table is on a cluster; two tables are read here, from files or memory")
     if key not in backend.layout.names:
@@ -190,6 +192,7 @@ def _opened(role: str, data: Any, schema: Schema, key: str, dialect: Dialect | N
     if not (is_text(kind) or pa.types.is_integer(kind)):
         raise SettingError(f"key ({key}) of the {role} table has type {kind}; it must be text or whole numbers")
     described = described_as(backend.layout, schema, None, key, None)
+    described = replace(described, reading=stated(getattr(backend, "dialect", None)))
     if not described.valued and role == "child":
         raise SchemaError(
             f"every column of the {role} table is of kind id, which is never read; nothing can be learned"

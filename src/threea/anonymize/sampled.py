@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,9 @@ class SampledTable:
             raise SettingError(f"the charge pays for rate {event.rate}, not for {self.rate}")
         check(query, Norm.L2)
         self._note(query)
-        self._interior.spending.pay(charge)
-        return noisy_sum(self._interior, query, event, self._sample())
+        # A table that cannot be sampled twice alike is refused before it is paid for.
+        ask = partial(noisy_sum, self._interior, query, event, self._sample())
+        return self._interior.spending.answered(charge, (query, self.rate), ask)
 
     def _sample(self) -> Backend:
         backend, noise = self._interior.backend, self._interior.noise

@@ -68,11 +68,11 @@ class Trees:
         scores = np.zeros((self.outputs, len(codes[0])), np.int64)
         offsets = np.cumsum([0, *(cells.size for cells in self.cells)])
         every = (1 << self.values.shape[1]) - 1
-        rules_out = (self.reachable & every) != every
-        asked = np.logical_or.reduceat(rules_out, offsets[:-1], axis=1)
         for tree, reachable in enumerate(self.reachable):
             leaves = np.full(len(codes[0]), every, np.int64)
-            for feature in np.flatnonzero(asked[tree]).tolist():
+            # Tree by tree: of thousands of features, what all trees ask would take gigabytes.
+            asked = np.logical_or.reduceat((reachable & every) != every, offsets[:-1])
+            for feature in np.flatnonzero(asked).tolist():
                 # A value without a cell has number -1: the last entry, which rules nothing out.
                 left = np.append(reachable[offsets[feature] : offsets[feature + 1]].astype(np.int64), every)
                 leaves &= left[codes[feature]]

@@ -89,7 +89,9 @@ class WaveLogits:
         """Yield blocks of rows with their logits and waves."""
         whole = whole_weights(self.weights)
         unit = 2.0**_AMPLITUDE_BITS
-        amplitudes = np.rint(np.clip(np.nan_to_num(self.amplitudes), -_LARGEST, _LARGEST) * (unit / math.sqrt(self.phases)))
+        amplitudes = np.rint(
+            np.clip(np.nan_to_num(self.amplitudes), -_LARGEST, _LARGEST) * (unit / math.sqrt(self.phases))
+        )
         matrix, table = self.frequencies + 0.0, waves(1 << WAVE_BITS)
         for block in blocks(len(codes[0]), max(2 * self.phases, self.space.width)):
             own = [index[block] for index in codes]

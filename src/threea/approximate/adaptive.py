@@ -83,7 +83,8 @@ class Adaptive:
             noise.setdefault(TABLES, search.stddev)
         rows, stddev = total_of(asked.values())
         found = estimated(search.found, asked, max(rows, 1.0), self.iterations)
-        return GraphicalModel(columns, found.tree, found.given, rows, stddev, noise)
+        model = GraphicalModel(columns, found.tree, found.given, rows, stddev, noise)
+        return model.without_phantoms(table.schema.target)
 
 
 class _Search:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan
-from threea.anonymize.query import Answer, Marginal, Stack
+from threea.anonymize.query import Marginal, Stack
 from threea.approximate.denoise import proportions
 from threea.approximate.feature import Feature, fine_cells
-from threea.approximate.label_counts import CLASSES, combined, counted_label, counted_stddev
+from threea.approximate.label_counts import CLASSES, counted_label
 from threea.approximate.tree_model import TreeModel
 from threea.table.cells import Bins, Cells
 
@@ -32,39 +33,45 @@ def class_histograms(table: PrivateTable, plan: Plan, stands_out: float = CLASS_
         plan: What pays.
         stands_out: Histograms are by class if a class has as many rows as this many standard deviations of their noise.
     """
-    label, spread, counted = counted_label(table, plan)
-    counted_noise = counted_stddev(table, plan)
-    schema = table.schema
+    counted = counted_label(table, plan)
+    label, schema = counted.label, table.schema
+    noise = {CLASSES: counted.stddev}
     if not schema.features:
-        return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), counted_noise, {CLASSES: counted_noise})
+        sizes, told = np.maximum(counted.sizes, 0.0), counted.combined()[1]
+        return TreeModel(label, counted.spread, sizes, (), (), counted.stddev, noise, answered=told)
     asked = Stack(tuple(Marginal((column.cells(2),)) for column in schema.features))
     stddev = table.stddev(asked, plan[HISTOGRAMS])
-    rows = max(float(counted.sum()), 1.0)
+    rows, classes = max(float(counted.sizes.sum()), 1.0), len(counted.sizes)
     # Of many columns a class's own histograms would be noise alone; the clusters' sums will tell the classes apart.
-    apart = rows / len(counted) > stands_out * stddev
+    apart = rows / classes > stands_out * stddev
     given = (label,) if label and apart else ()
     cells = tuple(fine_cells(column, int(np.clip(rows / (10 * stddev), 8, 256))) for column in schema.features)
     answer = table.measure(Stack(tuple(Marginal((*given, column)) for column in cells)), plan[HISTOGRAMS])
-    noise = {CLASSES: counted_noise, HISTOGRAMS: stddev}
-    tables = [_smoothed(column, part, rows) for column, part in zip(cells, answer.parts, strict=True)]
+    noise = {**noise, HISTOGRAMS: stddev}
+    tables = [part.value.reshape(-1, column.size) for column, part in zip(cells, answer.parts, strict=True)]
+    smooth = [_smoothed(column, counts, stddev, rows) for column, counts in zip(cells, tables, strict=True)]
     if apart:
-        sizes = combined(label, counted, counted_noise, tables, stddev)
+        sizes, told = counted.combined(smooth, stddev)
     else:
-        sizes = combined(label, counted, counted_noise, (), stddev)
+        sizes, told = counted.combined()
         # Every class has its share of a histogram, and of its noise: they add up to what was measured.
-        tables = [np.outer(proportions(counted), counts) for counts in tables]
-        stddev /= math.sqrt(len(counted))
-    features = tuple(Feature.of(column, counts, sizes, stddev) for column, counts in zip(cells, tables, strict=True))
-    return TreeModel(label, spread, sizes, features, (), stddev, noise)
+        share = proportions(counted.sizes)[:, None]
+        tables, smooth = ([share * counts for counts in some] for some in (tables, smooth))
+        stddev /= math.sqrt(classes)
+    features = tuple(
+        # Rows are drawn from smooth counts; what is shown is what was answered.
+        replace(Feature.of(column, drawn, sizes, stddev), counts=counts)
+        for column, drawn, counts in zip(cells, smooth, tables, strict=True)
+    )
+    return TreeModel(label, counted.spread, sizes, features, (), stddev, noise, answered=told)
 
 
-def _smoothed(cells: Cells, answer: Answer, rows: float) -> Floats:
+def _smoothed(cells: Cells, answered: Floats, stddev: float, rows: float) -> Floats:
     """Return counts by class; neighbouring bins that noise drowns are evened out."""
-    counts = answer.value.reshape(-1, cells.size).copy()
+    counts = answered.copy()
     if isinstance(cells, Bins):
         first, bins = len(cells.special), len(cells.edges) - 1
-        stddev = answer.stddev * math.sqrt(len(counts))
-        groups = int(np.clip(rows / max(3 * stddev, 1e-9), min(2, bins), bins))
+        groups = int(np.clip(rows / max(3 * stddev * math.sqrt(len(counts)), 1e-9), min(2, bins), bins))
         for group in np.array_split(np.arange(first, first + bins), groups):
             counts[:, group] = counts[:, group].mean(axis=1, keepdims=True)
     return counts

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.table.cells import Bins, Categories, Cells
+from threea.table.cells import Bins, Cells
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +65,7 @@ def without_phantoms(cells: Cells, counts: Floats, rows: float, stddev: float) -
         stddev: Of the noise on a count.
 
     Example:
+        >>> from threea.table.cells import Categories
         >>> sex = Categories(column="sex", count=3, missing=True, other=True)
         >>> without_phantoms(sex, np.array([[700.0, 500.0, 4.0, -2.0]]), rows=1200.0, stddev=3.0)
         array([[700., 500.,   0.,   0.]])
@@ -72,10 +73,8 @@ def without_phantoms(cells: Cells, counts: Floats, rows: float, stddev: float) -
     seen = _STANDS_OUT * stddev * math.sqrt(len(counts))
     if seen > _MOST_HIDDEN * rows:
         return counts
-    last = cells.size - cells.missing
-    doubtful = [last] * cells.missing + [last - 1] * (isinstance(cells, Categories) and cells.other)
     kept = counts.copy()
-    kept[:, [cell for cell in doubtful if counts[:, cell].sum() < seen]] = 0.0
+    kept[:, [cell for cell in cells.unlisted if counts[:, cell].sum() < seen]] = 0.0
     return kept
 
 

@@ -99,9 +99,9 @@ def with_finer_ranges(model: TreeModel, most: int) -> TreeModel:
     share = parts.sum(axis=1)
     parts = np.where(share[:, None] > 0, parts, groups == np.arange(label.size)[:, None])
     # Every range has its share of a count, and of its noise: they add up to what was measured.
-    stddev = model.stddev * math.sqrt(len(model.sizes) / label.size)
+    narrower = math.sqrt(len(model.sizes) / label.size)
     features = tuple(
-        replace(f, counts=f.counts[former] * share[:, None], given=f.given[former], stddev=stddev)
+        replace(f, counts=f.counts[former] * share[:, None], given=f.given[former], stddev=f.stddev * narrower)
         for f in model.features
     )
     return replace(
@@ -111,7 +111,7 @@ def with_finer_ranges(model: TreeModel, most: int) -> TreeModel:
         sizes=model.sizes[former] * share,
         features=features,
         edges=tuple(Edge(edge.parent, edge.child, edge.joint[former], edge.gap) for edge in model.edges),
-        stddev=stddev,
+        stddev=model.stddev * narrower,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,28 @@ class GraphColumn:
         """Noisy counts of the merged cells, and the noise on them: more on those of many cells."""
         counts: Floats = np.bincount(self.merged.groups, weights=self.counts).astype(np.float64)
         return counts, self.stddev * np.sqrt(np.bincount(self.merged.groups))
+
+    def without_phantoms(self) -> tuple[GraphColumn, Floats]:
+        """Return the column with no missing or other values where noise alone explains them, and what is left of cells.
+
+        Returns:
+            The column, and the share of each merged cell that stays.
+
+        Example:
+            >>> from threea.table.cells import Categories
+            >>> sex = Categories(column="sex", count=3, missing=True, other=True)
+            >>> column = GraphColumn.of(sex, np.array([70.0, 50.0, 4.0, -1.0]), stddev=3.0, most=8)
+            >>> column.without_phantoms()[1]
+            array([1., 1., 0.])
+        """
+        stay = np.ones(len(self.counts))
+        stay[[cell for cell in self.merged.cells.unlisted if self.counts[cell] < _COMMON * self.stddev]] = 0.0
+        groups = np.asarray(self.merged.groups)
+        left: Floats = np.bincount(groups, weights=self.shares * stay).astype(np.float64)
+        inside = np.divide(1.0, left, out=np.zeros_like(left), where=left > 0)
+        alone = np.bincount(groups)[groups] == 1
+        # The share of a cell that was not merged is 1.
+        return replace(self, shares=np.where(alone, stay, self.shares * stay * inside[groups])), left
 
     def likelihood(self, condition: Condition | None) -> Floats:
         """Return how likely a value of each merged cell fits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,19 @@ class GraphicalModel:
             histograms={c.name: Histogram(c.merged.cells, c.counts, c.stddev) for c in self.columns},
             noise=self.noise,
         )
+
+    def without_phantoms(self, target: str | None) -> GraphicalModel:
+        """Return the model whose target is missing, or "other", only if noise alone does not explain that."""
+        position = next((i for i, column in enumerate(self.columns) if column.name == target), None)
+        if position is None:
+            return self
+        column, left = self.columns[position].without_phantoms()
+        home, weights = self.tree.home((position,)), list(self.given)
+        weights[home] = weights[home] * spread(left, (position,), self.tree.cliques[home])
+        given, possible = self.tree.collected(weights)
+        # Where noise explains all of it, it stays as it is.
+        columns = (*self.columns[:position], column, *self.columns[position + 1 :])
+        return replace(self, columns=columns, given=tuple(given)) if possible else self
 
     def sample(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
         """Draw rows, clique by clique from the roots down; conditions hold exactly.

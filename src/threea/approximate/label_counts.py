@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,8 @@ from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan
 from threea.anonymize.query import Count, Marginal
 from threea.approximate.denoise import grouped, proportions
-from threea.table.cells import Bins, Cells, Merged
+from threea.model_summary import Histogram
+from threea.table.cells import Bins, Categories, Cells, Merged
 
 Floats = NDArray[np.float64]
 
@@ -33,16 +36,92 @@ _STANDS_OUT = 2.0
 rows too many in a long tail are worth more to a regression than all others."""
 
 
-def counted_label(table: PrivateTable, plan: Plan, ranges: int = RANGES) -> tuple[Merged | None, Floats, Floats]:
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """How many private rows there are, and how many by the target's cells: noisy, and not moved to be drawn from.
+
+    Args:
+        rows: The noisy number of rows.
+        rows_stddev: Of the noise on it.
+        target: Noisy counts of the target's cells; None without a target.
+    """
+
+    rows: float
+    rows_stddev: float
+    target: Histogram | None
+
+    @classmethod
+    def told_by(cls, label: Merged | None, spread: Floats, sizes: Floats, stddev: float) -> RowCounts:
+        """Read them off the rows per class, where that is all that is known: of a model file of before, say."""
+        target = None if label is None else Histogram(label.cells, sizes @ spread, stddev)
+        noise = stddev * math.sqrt(label.cells.size if label else 1)
+        return cls(float(sizes.sum()), noise, target)
+
+    @property
+    def histograms(self) -> dict[str, Histogram]:
+        """The target's, by its name."""
+        return {self.target.cells.column: self.target} if self.target else {}
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLabel:
+    """The target's noisy counts, and the classes that they are put together into.
+
+    Args:
+        label: The classes: the target's cells, or ranges of a number; None without a target.
+        spread: The target's distribution over its cells, in each class.
+        sizes: Noisy number of rows per class; a number's cells of noise alone count as empty.
+        counts: Noisy number of rows in each of the target's cells, as they were answered.
+        stddev: Of the noise on each.
+    """
+
+    label: Merged | None
+    spread: Floats
+    sizes: Floats
+    counts: Floats
+    stddev: float
+
+    @property
+    def cells(self) -> Cells | None:
+        """The target's; None without a target."""
+        return self.label.cells if self.label else None
+
+    def combined(self, tables: Sequence[Floats] = (), stddev: float = 0.0) -> tuple[Floats, RowCounts]:
+        """Return the rows per class as all answers tell them, each by its precision, and how many rows there are.
+
+        Classes of noise alone have none. What is said of the number of rows and of the target's cells is not moved so:
+        only then is its noise what it is said to be.
+
+        Args:
+            tables: Noisy counts of the features, a row for each class.
+            stddev: Of the noise on these.
+        """
+        variances = np.array([self.stddev**2, *(counts.shape[1] * stddev**2 for counts in tables)])
+        answers = np.array([self.sizes, *(counts.sum(axis=1) for counts in tables)])
+        precision = 1 / variances
+        told, noise = precision @ answers / precision.sum(), 1 / math.sqrt(precision.sum())
+        sizes = existing(self.cells, np.maximum(told, 0.0), noise)
+        # A number's range has the noise of all its cells, and each of the other tables that of all classes.
+        totals = np.array([self.counts.sum(), *answers[1:].sum(axis=1)])
+        exact = 1 / (variances * np.array([len(self.counts), *(len(self.sizes) for _ in tables)]))
+        target = None
+        if self.cells is not None:
+            by_class = isinstance(self.cells, Categories)
+            target = Histogram(self.cells, told if by_class else self.counts, noise if by_class else self.stddev)
+        return sizes, RowCounts(float(exact @ totals / exact.sum()), 1 / math.sqrt(exact.sum()), target)
+
+
+def counted_label(table: PrivateTable, plan: Plan, ranges: int = RANGES) -> CountedLabel:
     """Count the rows per class; a number's classes are so many ranges that hold about equally many."""
-    schema = table.schema
+    schema, stddev = table.schema, table.stddev(Count(), plan[CLASSES])
     if schema.target is None:
-        return None, np.ones((1, 1)), table.measure(Count(), plan[CLASSES]).value.reshape(1)
+        counts = table.measure(Count(), plan[CLASSES]).value.reshape(1)
+        return CountedLabel(None, np.ones((1, 1)), counts, counts, stddev)
     cells = schema[schema.target].cells(64)
-    counts = table.measure(Marginal((cells,)), plan[CLASSES]).value
+    answered = counts = table.measure(Marginal((cells,)), plan[CLASSES]).value
     groups = tuple(range(cells.size))
     if isinstance(cells, Bins):
-        kept = np.where(counts > _STANDS_OUT * counted_stddev(table, plan), counts, 0.0)
+        kept = np.where(counts > _STANDS_OUT * stddev, counts, 0.0)
         counts = kept if kept.any() else counts
         groups = grouped(cells, counts, ranges)
     label = Merged(cells=cells, groups=groups)
@@ -50,22 +129,8 @@ def counted_label(table: PrivateTable, plan: Plan, ranges: int = RANGES) -> tupl
     for group in range(label.size):
         inside = np.asarray(groups) == group
         spread[group, inside] = proportions(counts[inside])
-    return label, spread, np.asarray(np.bincount(groups, weights=counts), np.float64)
-
-
-def counted_stddev(table: PrivateTable, plan: Plan) -> float:
-    """Return the noise on the number of rows per class."""
-    return table.stddev(Count(), plan[CLASSES])
-
-
-def combined(
-    label: Merged | None, counted: Floats, stddev: float, tables: Sequence[Floats], table_stddev: float
-) -> Floats:
-    """Return the rows per class as all answers tell them, each by its precision; classes of noise alone have none."""
-    answers = np.array([counted, *(counts.sum(axis=1) for counts in tables)])
-    precision = 1 / np.array([stddev**2, *(counts.shape[1] * table_stddev**2 for counts in tables)])
-    sizes: Floats = np.maximum((precision[:, None] * answers).sum(axis=0) / precision.sum(), 0.0)
-    return existing(label.cells if label else None, sizes, 1 / float(np.sqrt(precision.sum())))
+    sizes = np.asarray(np.bincount(groups, weights=counts), np.float64)
+    return CountedLabel(label, spread, sizes, answered, stddev)
 
 
 def existing(label: Cells | None, sizes: Floats, stddev: float) -> Floats:

@@ -26,9 +26,7 @@ from threea.approximate.label_counts import (
     RANGES,
     RARE_CELLS,
     balanced,
-    combined,
     counted_label,
-    counted_stddev,
 )
 from threea.approximate.tree_model import Edge, TreeModel
 from threea.table.schema import Schema
@@ -79,23 +77,24 @@ class LabelAugmentedTree:
 
     def fit(self, table: PrivateTable, plan: Plan) -> TreeModel:
         """Ask from coarse to fine: each answer says how finely the next question can be put."""
-        label, spread, counted = counted_label(table, plan, self.ranges)
-        schema = table.schema
+        counted = counted_label(table, plan, self.ranges)
+        schema, label, stddev = table.schema, counted.label, counted.stddev
+        noise = {CLASSES: stddev}
         if not schema.features:
-            stddev = counted_stddev(table, plan)
-            return TreeModel(label, spread, np.maximum(counted, 0.0), (), (), stddev, {CLASSES: stddev})
+            sizes, rows = np.maximum(counted.sizes, 0.0), counted.combined()[1]
+            return TreeModel(label, counted.spread, sizes, (), (), stddev, noise, answered=rows)
+        effective = balanced(label, counted.sizes, stddev, RARE_CELLS).sum()
         given = (label,) if label else ()
         asked = Stack(tuple(Marginal((*given, c.cells(2))) for c in schema.features))
         stddev = table.stddev(asked, plan[FEATURES])
-        effective = balanced(label, counted, counted_stddev(table, plan), RARE_CELLS).sum()
         bins = int(np.clip(effective / (20 * stddev), 8, 256))
         cells = tuple(fine_cells(column, bins) for column in schema.features)
         answer = table.measure(Stack(tuple(Marginal((*given, c)) for c in cells)), plan[FEATURES])
-        tables = [part.value.reshape(len(counted), -1) for part in answer.parts]
-        sizes = combined(label, counted, counted_stddev(table, plan), tables, stddev)
+        tables = [part.value.reshape(len(counted.sizes), -1) for part in answer.parts]
+        sizes, rows = counted.combined(tables, stddev)
         features = tuple(Feature.of(c, counts, sizes, stddev) for c, counts in zip(cells, tables, strict=True))
-        noise = {CLASSES: counted_stddev(table, plan), FEATURES: stddev}
-        model = TreeModel(label, spread, sizes, features, (), stddev, noise)
+        noise = {**noise, FEATURES: stddev}
+        model = TreeModel(label, counted.spread, sizes, features, (), stddev, noise, answered=rows)
         return model if len(features) < 2 else _with_edges(model, table, plan)
 
 

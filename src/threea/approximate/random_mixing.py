@@ -145,7 +145,10 @@ def mixed(classes: Cells | None, coordinates: tuple[Coordinates, ...], sums: Flo
     """
     average = sums[:, :, 0].mean(axis=0)
     seen = average > 3 * stddev / math.sqrt(len(sums))
-    kept = np.flatnonzero(seen if seen.any() else np.ones_like(seen))
+    listed = np.ones_like(seen)
+    # Where all drowns in noise, the listed classes are drawn, if there are any.
+    listed[list(classes.unlisted) if classes and len(classes.unlisted) < classes.size else []] = False
+    kept = np.flatnonzero(seen if seen.any() else listed)
     average = np.maximum(average[kept], 1.0)
     # A sample's size varies as Poisson's does; what its noisy count says beyond that is noise.
     sizes = average + average / (average + stddev**2) * (sums[:, kept, 0] - average)

@@ -68,7 +68,8 @@ class SpanningTree:
             noise[TABLES] = answer.stddev
         rows, stddev = total_of(asked.values())
         found = estimated(started(columns).holding(asked), asked, max(rows, 1.0), self.iterations)
-        return GraphicalModel(columns, found.tree, found.given, rows, stddev, noise)
+        model = GraphicalModel(columns, found.tree, found.given, rows, stddev, noise)
+        return model.without_phantoms(table.schema.target)
 
 
 def counted_columns(

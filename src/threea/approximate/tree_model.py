@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from threea.approximate.conditioning import distributions, posterior
 from threea.approximate.denoise import draw, proportions
 from threea.approximate.feature import Feature
-from threea.approximate.label_counts import CLASSES, RARE, RARE_CELLS, RARE_OF_MANY, balanced
+from threea.approximate.label_counts import CLASSES, RARE, RARE_CELLS, RARE_OF_MANY, RowCounts, balanced
 from threea.model_summary import Histogram, ModelSummary, TreeFigure
 from threea.table.cells import Merged
 from threea.table.conditions import Given, draw_fitting, fitting
@@ -55,6 +55,7 @@ class TreeModel:
         stddev: Of the noise on the features' counts.
         noise: Of every answer, by the plan's line.
         by_class: Whether pairs were counted by class; if not, what ties them is the same in each.
+        answered: How many rows there are, and how many by the label's cells, as they were counted.
     """
 
     label: Merged | None
@@ -65,23 +66,21 @@ class TreeModel:
     stddev: float
     noise: Mapping[str, float] = field(default_factory=dict)
     by_class: bool = True
+    answered: RowCounts | None = None
 
     @property
-    def rows(self) -> int:
-        """The noisy number of private rows."""
-        return round(float(self.sizes.sum()))
-
-    @property
-    def rows_stddev(self) -> float:
-        """At most the noise on that number: that of the label's own cells added up; the features tell it, too."""
-        return self.noise.get(CLASSES, self.stddev) * math.sqrt(self.label.cells.size if self.label else 1)
+    def row_counts(self) -> RowCounts:
+        """How many rows there are, and how many by the label's cells."""
+        stddev = self.noise.get(CLASSES, self.stddev)
+        return self.answered or RowCounts.told_by(self.label, self.spread, self.sizes, stddev)
 
     @property
     def summary(self) -> ModelSummary:
         """All that the answers tell."""
+        counts = self.row_counts
         return ModelSummary(
-            private_rows=self.rows,
-            private_rows_stddev=self.rows_stddev,
+            private_rows=max(round(counts.rows), 0),
+            private_rows_stddev=counts.rows_stddev,
             histograms=self.histograms,
             figures=self.figures,
             noise=self.noise,
@@ -116,12 +115,9 @@ class TreeModel:
     @property
     def histograms(self) -> Mapping[str, Histogram]:
         """The noisy counts, summed over the classes."""
-        stddev = self.stddev * math.sqrt(len(self.sizes))
-        histograms = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), stddev) for f in self.features}
-        if self.label:
-            counts = self.sizes @ self.spread
-            histograms[self.label.column] = Histogram(self.label.cells, counts, self.noise.get(CLASSES, self.stddev))
-        return histograms
+        wide = math.sqrt(len(self.sizes))
+        histograms = {f.cells.column: Histogram(f.cells, f.counts.sum(axis=0), f.stddev * wide) for f in self.features}
+        return {**histograms, **self.row_counts.histograms}
 
     @property
     def figures(self) -> tuple[TreeFigure, ...]:

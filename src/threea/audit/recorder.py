@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.events import Event
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Integers
 from threea.anonymize.plan import Charge
 from threea.anonymize.spending import Spending
 from threea.budget import Budget
+from threea.ledger import Ledger
 
 _HIDDEN = -(1 << 62)
 _Kind = Literal["gaussian", "laplace", "counts", "choose", "exponential"]

@@ -27,7 +27,6 @@ from threea.anonymize.chunk_sum import ChunkSum
 from threea.anonymize.clipping import Norm
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Event, Gaussian, PartitionSelection, Pure, Sampled
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.noise import Integers
 from threea.anonymize.open_table import open_interior
 from threea.anonymize.plan import Charge
@@ -39,6 +38,7 @@ from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
 from threea.errors import SettingError
 from threea.framework import Recipe
+from threea.ledger import Ledger
 
 SLACK = 1e-9
 """Roundings of the ratio itself."""

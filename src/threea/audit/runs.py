@@ -23,7 +23,6 @@ import numpy as np
 import threea
 from threea.anonymize.cache import Cache
 from threea.anonymize.interior import Interior
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_table import open_interior
 from threea.anonymize.spending import Spending
 from threea.audit.answers import AuditedTable, Sides, Tape
@@ -34,6 +33,7 @@ from threea.budget import Budget
 from threea.drawing import SAME
 from threea.errors import BudgetRefused, SettingError, UserError
 from threea.framework import Recipe
+from threea.ledger import Ledger
 
 Progress = Callable[[int, int], None]
 """Called with the number of runs done, and of runs in all."""

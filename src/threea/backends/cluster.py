@@ -23,12 +23,15 @@ from threea.errors import InputError
 from threea.passes import tell
 
 Beyond = Mapping[int, Ranked]
-Orders = Mapping[int, tuple[int, int]]
-"""By part: how many rows it has, and the checksum of their units' order."""
+Sizes = Mapping[int, tuple[int, int]]
+"""By part: how many rows it has, and the checksum of their hashes."""
 
 
 class Workers(ABC):
     """Those who read the parts of one table: what an engine for clusters has to offer."""
+
+    stable = True
+    """Whether the parts are of files, which are read in the same order each time."""
 
     @property
     @abstractmethod
@@ -40,7 +43,7 @@ class Workers(ABC):
         """Do a task on every part and yield what became of each, in any order."""
 
     @abstractmethod
-    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Orders]:
+    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Sizes]:
         """Find the rows of units that have more than so many, by a shuffle of keyed hashes alone.
 
         Args:
@@ -94,12 +97,10 @@ class ClusterBackend(Engine):
     def bounded(self, unit: str, max_rows: int, key: bytes) -> ClusterBackend:
         """Return the view in which each unit has at most so many rows."""
         self._check()
-        beyond, orders = self._workers.beyond(unit, max_rows, key)
-        kept = {
-            part: Kept(rows, _bits(rows, beyond[part][0] if part in beyond else None), order)
-            for part, (rows, order) in orders.items()
-        }
-        return self._view(kept, (unit, key), None)
+        beyond, sizes = self._workers.beyond(unit, max_rows, key)
+        stable = self._workers.stable
+        kept = {part: Kept.without(beyond.get(part), *size, stable=stable) for part, size in sizes.items()}
+        return self._read_again(self._view(kept, (unit, key), None))
 
     def sample(self, rate: float, key: bytes) -> ClusterBackend:
         """Return the view of the units whose coins under this key fall at this rate."""
@@ -108,13 +109,21 @@ class ClusterBackend(Engine):
         if self._numbered is None:
             # Found once: the numbers of equal rows do not depend on the sample.
             self._check()
-            repeats, orders = self._workers.beyond(None, 1, ROWS_KEY)
-            self._numbered = {part: Kept(rows, b"", order, repeats.get(part)) for part, (rows, order) in orders.items()}
+            repeats, sizes = self._workers.beyond(None, 1, ROWS_KEY)
+            kept = {part: Kept(*size, repeats=repeats.get(part)) for part, size in sizes.items()}
+            self._read_again(self._view(kept, (None, ROWS_KEY), None))
+            self._numbered = kept
         return self._view(self._numbered, (None, ROWS_KEY), Coins(rate, key, None))
 
     def _view(self, kept: Mapping[int, Kept], unit: tuple[str | None, bytes], coins: Coins | None) -> ClusterBackend:
         view = ClusterBackend(self._workers, self.layout, self._unchanged)
         view._kept, view._unit, view._coins = kept, unit, coins
+        return view
+
+    def _read_again(self, view: ClusterBackend) -> ClusterBackend:
+        """Refuse a table whose parts have other rows the second time, while nothing is charged for it."""
+        if not self._workers.stable:
+            view.sum(_nothing, self.layout.names[:1])
         return view
 
     @property
@@ -131,7 +140,7 @@ class ClusterBackend(Engine):
         self._check()
         seen: set[int] = set()
         rows = 0
-        task = Task(work, columns, self._unit, self._coins, tuple(self.layout.names))
+        task = Task(work, columns, self.layout, self._unit, self._coins)
         for outcome in self._workers.each(task, self._kept):
             if outcome.problem:
                 raise InputError(outcome.problem)
@@ -153,21 +162,14 @@ class ClusterBackend(Engine):
             self._unchanged.check()
 
 
-def _bits(rows: int, dropped: NDArray[np.uint32] | None) -> bytes:
-    if dropped is None or not len(dropped):
-        return b""
-    mask = np.ones(rows, np.bool_)
-    mask[dropped] = False
-    return np.packbits(mask).tobytes()
+def _nothing(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    return np.zeros(0, np.int64)
 
 
-def merged(found: Iterable[Beyond]) -> Beyond:
+def merged(buckets: Iterable[Beyond]) -> Beyond:
     """Join what several buckets of units say of each part."""
     by_part: dict[int, list[Ranked]] = {}
-    for ranked in found:
+    for ranked in buckets:
         for part, rows in ranked.items():
             by_part.setdefault(part, []).append(rows)
-    return {
-        part: (np.concatenate([places for places, _ in rows]), np.concatenate([ranks for _, ranks in rows]))
-        for part, rows in by_part.items()
-    }
+    return {part: Ranked(*map(np.concatenate, zip(*rows, strict=True))) for part, rows in by_part.items()}

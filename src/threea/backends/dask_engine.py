@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 import threea
 from threea.backends.base import BATCH_ROWS
-from threea.backends.cluster import Beyond, Orders, Workers, merged
+from threea.backends.cluster import Beyond, Sizes, Workers, merged
 from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, ranked_from, run
 from threea.errors import InputError, MissingExtra, SettingError
 
+Reading = Callable[[Any, Sequence[str]], pa.Table]
 _BUCKET_PARTS = 4
 """So many parts' worth of units go through one task of the shuffle."""
 _LOOK, _PATIENCE = 2.0, 120.0
@@ -140,17 +141,17 @@ class FramePart:
     Args:
         number: Which partition.
         frame: Its rows.
-        read: Turns them into Arrow rows.
+        read: Turns columns of them into Arrow rows.
     """
 
     number: int
     frame: Any
-    read: Callable[[Any], pa.Table]
+    read: Reading
     stable = False
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
-        yield from self.read(self.frame).select(list(columns)).to_batches(max_chunksize=BATCH_ROWS)
+        yield from self.read(self.frame, columns).to_batches(max_chunksize=BATCH_ROWS)
 
 
 class DaskWorkers(Workers):
@@ -159,7 +160,7 @@ class DaskWorkers(Workers):
     Args:
         client: Of the cluster.
         parts: What they read: row groups, or delayed partitions of a Dask DataFrame.
-        columns: Of the table.
+        layout: Of the table.
         read: How a partition is turned into Arrow rows; None for row groups.
         close: Closes what was started.
     """
@@ -168,12 +169,13 @@ class DaskWorkers(Workers):
         self,
         client: Any,
         parts: Sequence[Any],
-        columns: Sequence[str],
-        read: Callable[[Any], pa.Table] | None = None,
+        layout: pa.Schema,
+        read: Reading | None = None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
-        self._client, self._parts, self._columns = client, tuple(parts), tuple(columns)
+        self._client, self._parts, self._layout = client, tuple(parts), layout
         self._read, self._close = read, close
+        self.stable = read is None
 
     @property
     def parts(self) -> int:
@@ -184,12 +186,12 @@ class DaskWorkers(Workers):
         """Do a task on every part, and hand on each answer as it comes."""
         yield from self._answers(self._submitted(task, kept or {}))
 
-    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Orders]:
+    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Sizes]:
         """Shuffle hashes of units and rows by bucket of units; each bucket finds its units that have too many rows."""
         buckets = math.ceil(self.parts / _BUCKET_PARTS) or 1
-        hashed = self._submitted(Task(UnitPairs(unit, key, buckets), self._columns), {})
+        hashed = self._submitted(Task(UnitPairs(unit, key, buckets), tuple(self._layout.names), self._layout), {})
         submit, token = self._client.submit, uuid.uuid4().hex
-        orders = [submit(_order, future, key=f"threea-order-{token}-{n}") for n, future in enumerate(hashed)]
+        sizes = [submit(_size, future, key=f"threea-size-{token}-{n}") for n, future in enumerate(hashed)]
         found = []
         for bucket in range(buckets):
             pieces = [
@@ -198,7 +200,7 @@ class DaskWorkers(Workers):
             ]
             found.append(submit(_beyond, pieces, max_rows, key=f"threea-beyond-{token}-{bucket}"))
         counted: dict[int, tuple[int, int]] = {}
-        for outcome in self._answers(orders):
+        for outcome in self._answers(sizes):
             if outcome.problem:
                 raise InputError(outcome.problem)
             counted[outcome.part] = outcome.rows, outcome.result
@@ -286,12 +288,12 @@ def _called(function: Callable[[int], bytes], number: int) -> bytes:
     return function(number)
 
 
-def _run_frame(task: Task, number: int, frame: Any, read: Callable[[Any], pa.Table], kept: Kept | None) -> Outcome:
+def _run_frame(task: Task, number: int, frame: Any, read: Reading, kept: Kept | None) -> Outcome:
     return run(task, FramePart(number, frame, read), kept)
 
 
-def _order(outcome: Outcome) -> Outcome:
-    """Return how many rows a part has and the checksum of their order, without the hashes."""
+def _size(outcome: Outcome) -> Outcome:
+    """Return how many rows a part has and their checksum, without the hashes."""
     return replace(outcome, result=None if outcome.problem else outcome.result[1])
 
 

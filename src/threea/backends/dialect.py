@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from threea.backends.lines import is_closed
 from threea.errors import InputError
 from threea.table.dialect import DIRECTIVES, Dialect, parts_of
 
-__all__ = ["NOT_UTF8", "Dialect", "header", "standard"]
+__all__ = ["NOT_UTF8", "Dialect", "Header", "header", "standard"]
 
 _LONGEST_HEADER = 1 << 20
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -25,12 +27,29 @@ _FOUND = ",;\t"
 """What may separate values without being said; a comma, or a tab in a .tsv file, wins wherever there is one."""
 NOT_UTF8 = "if it comes from Excel, try --encoding cp1252; or is it another kind of file?"
 _REPLACEMENT = "\ufffd"
-_GROUPED = r"^([+-]?)(\d{1,3})((?:\.\d{3})+)(,\d+)?$"
+_GROUPED = r"^([+-]?)(\d{{1,3}})((?:[{other}]\d{{3}})+)([{mark}]\d+)?$"
 _COMMA = r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$"
 
 
-def header(path: Path, said: Dialect | None) -> tuple[list[str], Dialect]:
-    """Return a CSV file's column names, and its dialect with what the header line says of it filled in.
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the header line of a CSV file says.
+
+    Args:
+        names: Of the columns.
+        dialect: How the file is written, with what the header line says of it filled in.
+        size: How many bytes the header line has, in UTF-8.
+        ending: What ends a line, as its last character.
+    """
+
+    names: list[str]
+    dialect: Dialect
+    size: int
+    ending: str
+
+
+def header(path: Path, said: Dialect | None) -> Header:
+    """Read a CSV file's header line.
 
     Raises:
         InputError: It has no header line, or one that is not written in its encoding.
@@ -41,7 +60,7 @@ def header(path: Path, said: Dialect | None) -> tuple[list[str], Dialect]:
     encoding = said.encoding or next((name for mark, name in _BYTE_ORDER_MARKS.items() if start.startswith(mark)), None)
     # Beyond the header line nothing is judged: what is not text there becomes a replacement character.
     text = start.decode(encoding or "utf-8", "replace").lstrip("\ufeff\r\n")
-    line = _record(text, said.separator or _FOUND)
+    line = _record(text, said.separator or _FOUND) if said.multiline else re.split("[\r\n]", text, maxsplit=1)[0]
     dialect = replace(said, encoding=encoding or "utf-8", separator=said.separator or _separator(line, _usual(path)))
     problem = _header_problem(line, encoding)
     if line == text and len(start) == _LONGEST_HEADER:
@@ -50,7 +69,8 @@ def header(path: Path, said: Dialect | None) -> tuple[list[str], Dialect]:
     if not names:
         problem = problem or "its header line has a quote that is not closed; mend the file"
         raise InputError(f"{path} cannot be read as CSV: {problem}")
-    return names, dialect
+    ends = text[len(line) : len(line) + 2]
+    return Header(names, dialect, len(line.encode()), "\r" if ends[:1] == "\r" and ends != "\r\n" else "\n")
 
 
 def _header_problem(line: str, encoding: str | None) -> str | None:
@@ -88,6 +108,8 @@ def _names(line: str, dialect: Dialect) -> list[str]:
     """Return the names in a header line; none if a quote in it never ends."""
     import pyarrow.csv
 
+    if not dialect.multiline and not is_closed(line, dialect.separator or ","):
+        return []
     # Parsed as the rows will be, with the same meaning of quotes.
     parsing = pyarrow.csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True)
     # Arrow's own memory: a thread of its reader that let go of Python's while the interpreter ends would abort it.
@@ -99,23 +121,32 @@ def _names(line: str, dialect: Dialect) -> list[str]:
         return []
 
 
-def standard(batch: pa.RecordBatch, dialect: Dialect) -> pa.RecordBatch:
+def standard(batch: pa.RecordBatch, dialect: Dialect, ids: Collection[str] = ()) -> pa.RecordBatch:
     """Return rows of text with decimal points and ISO dates, wherever a value is a number or a date of the dialect.
 
-    Each value is rewritten by itself, in every column: what one row holds changes no other.
+    Each value is rewritten by itself, in every column but ids: what one row holds changes no other.
     """
-    columns = batch.columns
-    if dialect.date_format is not None:
-        columns = [_iso_dates(values, dialect.date_format) for values in columns]
-    if dialect.decimal == ",":
-        columns = [_decimal_points(values) for values in columns]
+    columns = [
+        values if name in ids else _standard(values, dialect)
+        for name, values in zip(batch.schema.names, batch.columns, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _decimal_points(values: pa.Array) -> pa.Array:
-    groups = pc.match_substring_regex(values, _GROUPED)
-    values = pc.if_else(groups, pc.replace_substring(values, ".", ""), values)
-    return pc.replace_substring_regex(values, _COMMA, r"\1.\2")
+def _standard(values: pa.Array, dialect: Dialect) -> pa.Array:
+    for date_format in dialect.date_formats:
+        values = _iso_dates(values, date_format)
+    if dialect.decimal is not None:
+        values = _decimal_points(values, dialect.decimal)
+    return values
+
+
+def _decimal_points(values: pa.Array, mark: str) -> pa.Array:
+    """Return numbers with a decimal point and without what groups their digits."""
+    other = "," if mark == "." else "."
+    groups = pc.match_substring_regex(values, _GROUPED.format(other=other, mark=mark))
+    values = pc.if_else(groups, pc.replace_substring(values, other, ""), values)
+    return pc.replace_substring_regex(values, _COMMA, r"\1.\2") if mark == "," else values
 
 
 def _iso_dates(values: pa.Array, date_format: str) -> pa.Array:

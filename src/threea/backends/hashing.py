@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from threea.table.dialect import MISSING_TEXT
 from threea.table.layout import is_text
-from threea.table.patterns import MISSING_TEXT, PATTERNS, ZONE, matches
+from threea.table.patterns import PATTERNS, ZONE, matches
 from threea.table.schema import Kind
 
 Hashes = NDArray[np.uint64]

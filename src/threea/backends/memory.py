@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from threea.backends.base import BATCH_ROWS, RowBackend
+from threea.backends.reading import in_one_form
 from threea.table.dialect import Dialect
 from threea.table.layout import declared
 
@@ -23,7 +24,7 @@ class MemoryBackend(RowBackend):
     __slots__ = ("_table", "dialect")
 
     def __init__(self, table: pa.Table, layout: pa.Schema | None = None, dialect: Dialect | None = None) -> None:
-        self._table, self.dialect = table, dialect
+        self._table, self.dialect = in_one_form(table), dialect
         self.layout = declared(layout or table.schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

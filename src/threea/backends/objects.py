@@ -4,37 +4,65 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from threea.errors import InputError
+_EXACT = 2.0**53
+"""From here on, a float may stand for several whole numbers."""
 
 
-def as_text(values: Iterable[Any], name: str) -> pa.Array:
+def as_text(values: Iterable[Any]) -> pa.Array | None:
     """Return each object as text that says the same, missing ones as missing.
 
-    Raises:
-        InputError: One is neither text, number, truth value, date nor datetime.
+    None if one of them is neither text, number, truth value, date nor datetime: what it has to say of itself is not
+    passed on.
     """
-    # Raised out here, nothing that a failing object has to say is chained.
+    return _array(values, _text)
+
+
+def categories_as_text(values: Iterable[Any]) -> pa.Array | None:
+    """Return the categories of a pandas column as text, None as `as_text` does.
+
+    pandas stores categories together: one text or fraction among whole numbers makes floats or objects of them, and
+    True, 1 and 1.0 are one category, under the name of the first. So equal numbers are the same text. A float that may
+    stand for several whole numbers is not taken.
+    """
+    return _array(values, _category)
+
+
+def _array(values: Iterable[Any], convert: Callable[[Any], str | None]) -> pa.Array | None:
     try:
-        texts = [_text(value) for value in values]
-        array = pa.array(texts, pa.string())
-    except (TypeError, ValueError, OverflowError, decimal.DecimalException, UnicodeEncodeError, pa.ArrowException):
-        array = None
-    if array is None:
-        raise InputError(f"column {name} holds objects that are no text, numbers, truth values or dates; convert it")
-    return array
+        return pa.array([convert(value) for value in values], pa.string())
+    except Exception:
+        # An object of a class of its own may fail in any way, and tell its value.
+        return None
+
+
+def _category(value: Any) -> str | None:
+    # Truth values, NumPy's too, and numbers.
+    return _number(value) if isinstance(value, np.bool_ | numbers.Number) else _text(value)
+
+
+def _number(value: Any) -> str | None:
+    if value != value:
+        return None
+    short: float = float(value)
+    if isinstance(value, float | np.floating) and _EXACT <= abs(short) < math.inf:
+        raise OverflowError
+    if math.isfinite(short) and value == int(value):
+        return str(int(value))
+    return str(short) if short == value else str(value)
 
 
 def _text(value: Any) -> str | None:
     """Return one object as text."""
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, bool | np.bool_):

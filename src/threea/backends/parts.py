@@ -14,6 +14,7 @@ import pyarrow as pa
 from threea.backends.base import BATCH_ROWS
 from threea.backends.reading import checked, reading
 from threea.errors import InputError
+from threea.table.layout import one_width
 
 PART_ROWS = 1 << 20
 """About how many rows a worker reads for one task: large enough that tasks are few, small enough to be done again."""
@@ -62,7 +63,11 @@ class ParquetPart:
             path,
             "Parquet",
             lambda: fragment.to_batches(
-                columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=2, use_threads=False
+                schema=one_width(fragment.physical_schema),
+                columns=list(columns),
+                batch_size=BATCH_ROWS,
+                batch_readahead=2,
+                use_threads=False,
             ),
         )
         while (batch := reading(path, "Parquet", lambda: checked(next(scan, None)))) is not None:

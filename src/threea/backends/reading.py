@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from threea.backends.dialect import NOT_UTF8
 from threea.errors import InputError
+from threea.table.layout import one_width
 
 
 def checked(batch: pa.RecordBatch | None) -> pa.RecordBatch | None:
@@ -16,15 +17,19 @@ def checked(batch: pa.RecordBatch | None) -> pa.RecordBatch | None:
     if batch is None:
         return None
     batch.validate(full=True)
-    return without_views(batch)
+    return in_one_form(batch)
 
 
-def without_views(rows: Any) -> Any:
-    """Return rows with plain text for views of text, which Arrow cannot filter."""
-    if not any(pa.types.is_string_view(field.type) for field in rows.schema):
+def in_one_form(rows: Any) -> Any:
+    """Return rows with dictionaries of one width, and plain text for views of text, which Arrow cannot filter."""
+    layout = one_width(rows.schema)
+    plain = [f.with_type(pa.large_string()) if pa.types.is_string_view(f.type) else f for f in layout]
+    wanted = pa.schema(plain, metadata=rows.schema.metadata)
+    if rows.schema.equals(wanted):
         return rows
-    plain = [f.with_type(pa.large_string()) if pa.types.is_string_view(f.type) else f for f in rows.schema]
-    return rows.cast(pa.schema(plain))
+    return type(rows).from_arrays(
+        [column.cast(f.type) for column, f in zip(rows.columns, wanted, strict=True)], schema=wanted
+    )
 
 
 def reading(path: Path, kind: str, read: Any) -> Any:

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from threea.backends.cluster import Beyond, Orders, Workers
+from threea.backends.cluster import Beyond, Sizes, Workers
 from threea.backends.parts import ParquetPart
-from threea.backends.reading import without_views
-from threea.backends.tasks import Kept, Outcome, Task, UnitPairs, run
+from threea.backends.reading import in_one_form
+from threea.backends.tasks import Kept, Outcome, Ranked, Task, UnitPairs, run
 from threea.errors import InputError, MissingExtra, SettingError
+from threea.table.supported import refuse_unsupported
 
 _ANSWER = "part long, answer binary"
 _PAIRS = "unit binary, row binary, part long, place long, rows long, checksum binary"
@@ -114,16 +115,25 @@ class StreamPart:
     Args:
         number: Which partition.
         stream: Its rows, once.
+        layout: Of the table.
     """
 
     number: int
     stream: Iterator[pa.RecordBatch]
+    layout: pa.Schema
     stable = False
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
         for batch in self.stream:
-            yield without_views(batch).select(list(columns))
+            rows = in_one_form(batch).select(list(columns))
+            yield rows.cast(pa.schema([self._zoned(field) for field in rows.schema]))
+
+    def _zoned(self, field: pa.Field) -> pa.Field:
+        """Return a column in the zone that the table has: Spark names the session's otherwise to its workers."""
+        declared, kind = self.layout.field(field.name).type, field.type
+        both = pa.types.is_timestamp(kind) and pa.types.is_timestamp(declared) and kind.tz and declared.tz
+        return field.with_type(pa.timestamp(kind.unit, declared.tz)) if both else field
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -145,8 +155,8 @@ class _Answering:
         kept = None if self.kept is None else self.kept.value.get(number)
         if self.kept is not None and kept is None:
             # Cut into more partitions than before: nobody was told which of these rows count.
-            kept = Kept(0, b"", 0)
-        yield run(self.task, StreamPart(number, batches), kept)
+            kept = Kept(0, 0)
+        yield run(self.task, StreamPart(number, batches, self.task.layout), kept)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -173,8 +183,8 @@ class _Hashing:
             if outcome.problem:
                 yield _line(outcome.part, -1, outcome.problem.encode())
                 continue
-            (pairs,), order = outcome.result
-            yield _line(outcome.part, outcome.rows, order.to_bytes(8, "little"))
+            (pairs,), checksum = outcome.result
+            yield _line(outcome.part, outcome.rows, checksum.to_bytes(8, "little"))
             yield _pairs(pairs)
 
 
@@ -204,16 +214,16 @@ class SparkWorkers(Workers):
 
     Args:
         spark: The session.
-        columns: Of the table.
+        layout: Of the table.
         parts: Row groups of files to read; None for a DataFrame.
         frame: A Spark DataFrame whose partitions are read as they are.
     """
 
     def __init__(
-        self, spark: Any, columns: Sequence[str], parts: Sequence[ParquetPart] | None = None, frame: Any = None
+        self, spark: Any, layout: pa.Schema, parts: Sequence[ParquetPart] | None = None, frame: Any = None
     ) -> None:
-        self._spark, self._columns, self._rows = spark, tuple(columns), parts
-        self._frame = frame
+        self._spark, self._layout, self._rows = spark, layout, parts
+        self._frame, self.stable = frame, frame is None
         self._count: int | None = None if parts is None else len(parts)
 
     @property
@@ -231,32 +241,31 @@ class SparkWorkers(Workers):
             outcome: Outcome = pickle.loads(row["answer"])  # noqa: S301  # made by this session's workers
             yield outcome
 
-    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Orders]:
+    def beyond(self, unit: str | None, max_rows: int, key: bytes) -> tuple[Beyond, Sizes]:
         """Let Spark shuffle hashes of units and rows, and number each unit's rows by their hashes."""
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
-        frame, answering = self._source(Task(UnitPairs(unit, key), self._columns), None)
+        frame, answering = self._source(Task(UnitPairs(unit, key), tuple(self._layout.names), self._layout), None)
         by_hash = Window.partitionBy("unit").orderBy("row", "part", "place")
         beyond = (f.col("rank") > max_rows) | f.col("rows").isNotNull()
 
         def collect() -> Any:
             ranked = frame.mapInArrow(_Hashing(answering), _PAIRS).withColumn("rank", f.row_number().over(by_hash))
-            return ranked.where(beyond).select("part", "place", "rank", "rows", "checksum").collect()
+            return ranked.where(beyond).select("part", "place", "row", "rank", "rows", "checksum").collect()
 
-        orders: dict[int, tuple[int, int]] = {}
-        beyond_by_part: dict[int, list[tuple[int, int]]] = {}
-        for part, place, rank, rows, checksum in _collected(collect):
+        sizes: dict[int, tuple[int, int]] = {}
+        beyond_by_part: dict[int, list[tuple[int, bytes, int]]] = {}
+        for part, place, row, rank, rows, checksum in _collected(collect):
             if rows is None:
-                beyond_by_part.setdefault(part, []).append((place, rank - 1))
+                beyond_by_part.setdefault(part, []).append((place, bytes(row), rank - 1))
             elif rows < 0:
                 raise InputError(bytes(checksum).decode())
             else:
-                orders[part] = rows, int.from_bytes(checksum, "little")
+                sizes[part] = rows, int.from_bytes(checksum, "little")
         if self._rows is None:
-            self._count = len(orders)
-        by_part = {part: np.array(rows, np.uint64) for part, rows in beyond_by_part.items()}
-        return {part: (rows[:, 0].astype(np.uint32), rows[:, 1]) for part, rows in by_part.items()}, orders
+            self._count = len(sizes)
+        return {part: _ranked(*zip(*rows, strict=True)) for part, rows in beyond_by_part.items()}, sizes
 
     def mapped(self, function: Callable[[int], bytes], numbers: Sequence[int]) -> Iterator[bytes]:
         """Call a function on some numbers, a few of them at once, and yield the results in their order."""
@@ -282,6 +291,19 @@ class SparkWorkers(Workers):
         return self._frame, _Answering(task, sent)
 
 
+def _ranked(places: Sequence[int], hashes: Sequence[bytes], ranks: Sequence[int]) -> Ranked:
+    words = np.frombuffer(b"".join(hashes), ">u8").astype(np.uint64)
+    return Ranked(np.array(places, np.uint32), words, np.array(ranks, np.uint64))
+
+
+def _is_read(field: Any) -> bool:
+    from pyspark.sql import types
+
+    moments = types.DateType | types.TimestampType | types.TimestampNTZType
+    plain = types.NumericType | types.StringType | types.BooleanType | types.NullType
+    return isinstance(field.dataType, plain | moments)
+
+
 def _called(context: Any, function: Callable[[int], bytes], numbers: Sequence[int]) -> list[bytes]:
     found: list[bytes] = context.parallelize(list(numbers), len(numbers)).map(function).collect()
     return found
@@ -305,6 +327,12 @@ def _collected(collect: Callable[[], Any]) -> Any:
 
 
 def layout_of(frame: Any) -> pa.Schema:
-    """Return a Spark DataFrame's columns as Arrow has them; no row is read."""
+    """Return a Spark DataFrame's columns as Arrow has them; no row is read.
+
+    Raises:
+        InputError: Some are of types that no schema can describe.
+    """
+    # Before Arrow is asked for them: some it does not know.
+    refuse_unsupported((), {f.name: f.dataType.simpleString() for f in frame.schema if not _is_read(f)})
     layout: pa.Schema = _collected(lambda: frame.limit(0).toArrow().schema)
     return layout

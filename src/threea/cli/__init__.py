@@ -1,7 +1,7 @@
 """The command line: thin commands over the library.
 
 Exit codes: 0 done, 1 a bug of ours or a claim that an audit refuted, 2 a mistake the user can mend, 3 budget refused,
-130 interrupted.
+130 interrupted (143 and 129 by the signals TERM and HUP).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import threea
+from threea import interrupts
 from threea.cli import doctor, ledger, measuring, options, release, sample, schema, split, studio, tables, terminal
 from threea.errors import ThreeaError, bug, fate_of, stated
 
@@ -27,6 +28,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
+            interrupts.check()
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise Interrupted from interrupt
@@ -42,25 +44,28 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line, and end it with one line and an exit code if something is wrong."""
+    # A terminal that lacks a character gets its code; to fail for it after the charge would be too late.
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
     # Before anything is parsed: a flag that cannot be parsed is told to scripts, too.
     terminal.for_scripts("--json" in sys.argv[1:])
-    with terminal.interrupts() as interrupted:
+    with interrupts.noted() as interrupted:
         code = _run(interrupted)
     sys.exit(code)
 
 
-def _run(interrupted: list[bool]) -> int:
+def _run(interrupted: list[int]) -> int:
     try:
         return int(app(standalone_mode=False, prog_name="threea") or 0)
     except ThreeaError as error:
         return terminal.fail("; ".join(filter(None, [f"error: {error}", fate_of(error)])), error.exit_code)
     except (Interrupted, KeyboardInterrupt, typer.Abort) as error:
-        return _interrupted(error)
+        return _interrupted(error, interrupted)
     except BrokenPipeError:
         return 0
     except Exception as error:
         # A library in the middle of loading may turn an interrupt into an error of its own.
-        return _interrupted(error) if interrupted else _told(error)
+        return _interrupted(error, interrupted) if interrupted else _told(error)
 
 
 def _told(error: Exception) -> int:
@@ -70,8 +75,8 @@ def _told(error: Exception) -> int:
     return terminal.fail(f"{bug(error)}; {_ended(error)}; please report it", 1)
 
 
-def _interrupted(error: BaseException) -> int:
-    return terminal.fail(f"interrupted: {_ended(error)}", 130)
+def _interrupted(error: BaseException, numbers: list[int]) -> int:
+    return terminal.fail(f"interrupted: {_ended(error)}", interrupts.code_of(numbers))
 
 
 def _version(wanted: bool) -> None:

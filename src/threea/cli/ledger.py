@@ -11,11 +11,11 @@ import typer
 
 from threea.cli import config, terminal
 from threea.cli.options import Config, Json
-from threea.errors import SettingError
+from threea.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from threea.anonymize.ledger import Ledger
-    from threea.anonymize.ledger_books import DatasetRow
+    from threea.ledger import Ledger
+    from threea.ledger.books import DatasetRow
 
 MISSING = 2
 """The exit code if a release is not in the ledger."""
@@ -41,12 +41,12 @@ def ledger(
     as_json: Json = False,
 ) -> None:
     """Show what was spent, by dataset and release; or check it. Exit code 2: not whole, or without a release."""
-    from threea.anonymize.ledger import Ledger
+    from threea.ledger import Ledger
 
     if releases and not verify:
         raise SettingError(f"release ({releases[0]}) is only looked up with --verify; add it")
     terminal.say(config.told(context), skip_empty=True)
-    with Ledger(file) as book:
+    with Ledger(file, reading=True) as book:
         if verify:
             _verify(book, releases or [])
         else:
@@ -92,9 +92,10 @@ def _verify(book: Ledger, releases: list[Path]) -> None:
         try:
             message, problem = _found(book, release), False
             terminal.say(f"release {terminal.printable(str(release))}: {message}")
-        except SettingError as error:
+        except (SettingError, InputError) as error:
             message, problem = str(error), True
-            terminal.complain(f"error: release {release} {error}")
+            colon = ":" if isinstance(error, InputError) else ""
+            terminal.complain(f"error: release {release}{colon} {error}")
         found.append({"release": release, "in_ledger": not problem, "message": message})
     terminal.result({"ledger": book.path, "whole": True, "head": book.head.to_json(), "releases": found})
     if not all(release["in_ledger"] for release in found):
@@ -102,21 +103,14 @@ def _verify(book: Ledger, releases: list[Path]) -> None:
 
 
 def _found(book: Ledger, release: Path) -> str:
-    from threea.anonymize.ledger_chain import LedgerHead
+    from threea.ledger.certified import check_certificate
+    from threea.parts import check_parts
 
     certificate = _certificate(release)
-    if certificate.get("ledger_head") is None:
-        raise SettingError("was made without a ledger, so its spending is not in this one")
-    try:
-        head = LedgerHead.from_json(certificate["ledger_head"])
-    except ValueError:
-        raise SettingError("has a certificate whose ledger_head is none; take the one that threea wrote") from None
-    if head.entries > book.head.entries:
-        older = f"saw entry {head.entries} of its ledger, this one ends at {book.head.entries}"
-        raise SettingError(f"{older}: an older copy, or another ledger; find the newest copy")
-    if not book.holds(head):
-        raise SettingError(f"is not in this ledger: entry {head.entries} is another; find the ledger it was made with")
-    return f"in the ledger, up to entry {head.entries}"
+    files = check_parts(release, certificate) if release.is_dir() else 0
+    head = check_certificate(book, certificate)
+    beside = f"; {files} files are those that it names" if files else ""
+    return f"in the ledger, up to entry {head.entries}, as its certificate says{beside}"
 
 
 def _certificate(release: Path) -> dict[str, object]:

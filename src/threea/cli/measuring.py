@@ -23,6 +23,7 @@ from threea.cli.options import (
     DryRun,
     Encoding,
     Json,
+    Multiline,
     Separator,
     Sheet,
     recipe_names,
@@ -47,10 +48,14 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A new or empty folder; DIR-evaluation by default.")
     ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="The column that names a person, if the release's certificate names none.")
+    ] = None,
     separator: Separator = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
+    multiline: Multiline = False,
     sheet: Sheet = None,
     dry_run: DryRun = False,
     config_file: Config = None,
@@ -63,12 +68,12 @@ def evaluate(
     from threea.evaluate.owner_report import NOTICE, answers
     from threea.table.dialect import dialect_of
 
-    dialect = dialect_of(separator, encoding, decimal, date_format, sheet)
+    dialect = dialect_of(separator, encoding, decimal, date_format, sheet, multiline=multiline)
     folder = check_place(release, out)
     terminal.say(config.told(context), skip_empty=True)
     told = {"notice": NOTICE, "dry_run": dry_run, "from_config": config.taken(context), "out": folder}
     with terminal.progress("Reading the tables"):
-        evidence = Evidence.load(release, train, holdout, dialect)
+        evidence = Evidence.load(release, train, holdout, dialect, unit)
     if dry_run:
         terminal.say(f"{folder}: the tables fit the release. A rehearsal: nothing was measured, nothing written.")
         terminal.result(told)
@@ -83,7 +88,7 @@ def evaluate(
         terminal.say(f"{answer.question} {answer.verdict}. {answer.text}")
     terminal.say(f"{NOTICE}. Files:")
     for file in files:
-        terminal.say(f"  {file}")
+        terminal.name(file)
     plain = [{"question": each.question, "verdict": each.verdict, "text": each.text} for each in found]
     terminal.result({**told, "answers": plain, "warnings": scores["warnings"], "files": files})
 
@@ -129,7 +134,7 @@ def audit(
     if out is not None and record is not None:
         write_whole(out, to_json(result))
         record.unlink(missing_ok=True)
-        terminal.say(f"  {out}")
+        terminal.name(out)
     terminal.result(result)
     if result["violation"]:
         raise typer.Exit(VIOLATED)
@@ -181,7 +186,7 @@ def _replay(name: str, epsilon: float, delta: float, out: Path | None) -> None:
     result = {"recipe": name, "epsilon": epsilon, "delta": delta, "questions": listed}
     if out is not None:
         write_whole(out, to_json(result))
-        terminal.say(f"  {out}")
+        terminal.name(out)
     terminal.result(result)
     if any(question.over for question in questions):
         raise typer.Exit(VIOLATED)
@@ -259,7 +264,7 @@ def _draw_figures(data: Path, out: Path | None, others: dict[str, object]) -> No
 
 def _show_files(files: Sequence[Path]) -> None:
     for file in files:
-        terminal.say(f"  {file}")
+        terminal.name(file)
     terminal.result({"files": files})
 
 

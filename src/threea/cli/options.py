@@ -17,11 +17,20 @@ Separator = Annotated[
     str | None, typer.Option(metavar="CHARACTER", help="Between values of a CSV file; found in its header line.")
 ]
 Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="Of a CSV file, such as cp1252; UTF-8 by default.")]
-Decimal = Annotated[str | None, typer.Option(metavar="MARK", help="The decimal mark of a CSV file, . or a comma.")]
+Decimal = Annotated[
+    str | None,
+    typer.Option(metavar="MARK", help="The decimal mark of a CSV file, . or a comma; the other groups digits."),
+]
 DateFormat = Annotated[
     str | None, typer.Option(metavar="FORMAT", help="How a CSV file writes dates, such as %d.%m.%Y; ISO by default.")
 ]
+Multiline = Annotated[
+    bool, typer.Option("--multiline", help="Values of a CSV file hold line breaks: one line may change others.")
+]
 Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Of an Excel file that has several.")]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", metavar="COL", help="A column that is never read nor released.")
+]
 Config = Annotated[
     Path | None,
     typer.Option(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from threea import interrupts
 from threea.cli import config, terminal
 from threea.cli.options import (
     Config,
     Data,
     DateFormat,
     Decimal,
+    Drop,
     Encoding,
     Json,
+    Multiline,
     Separator,
     Sheet,
     recipe_names,
@@ -26,11 +29,17 @@ from threea.errors import SettingError, outcome, stated
 from threea.passes import telling
 
 if TYPE_CHECKING:
+    from threea.anonymize.plan import Plan
+    from threea.anonymize.spending import Unit
+    from threea.anonymize.transcript import Transcript
     from threea.framework import Recipe
     from threea.place import Place
+    from threea.publish import Elsewhere
     from threea.release import Release
     from threea.session import Prepared
     from threea.table.schema import Schema
+
+_ANSWERED = "All was answered before it was interrupted: its files are written now, and no row is read again."
 
 
 def register(app: typer.Typer) -> None:
@@ -87,7 +96,9 @@ def release(
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
+    multiline: Multiline = False,
     sheet: Sheet = None,
+    drop: Drop = None,
     adjacency: Annotated[
         str, typer.Option(help="add-remove or replace.", autocompletion=words("add-remove", "replace"))
     ] = "add-remove",
@@ -145,6 +156,9 @@ def release(
         str | None, typer.Option(metavar="ADDRESS", help="Of dask or spark; by default workers on this machine.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="How many of those; by default one per processor.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the release of these options that was interrupted.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the receipt; spend nothing and write nothing.")
     ] = False,
@@ -159,6 +173,8 @@ def release(
     if ledger is None and (cap is not None or new_ledger):
         needy = "--cap" if cap is not None else "--new-ledger"
         raise SettingError(f"{needy} needs a --ledger to remember what was spent; name a file")
+    if resume and dry_run:
+        raise SettingError("--resume cannot be rehearsed with --dry-run: its charge was made; leave one of them out")
     config.refuse_lost_ledger(context, ledger, new=new_ledger)
     from threea.table.dialect import dialect_of
 
@@ -170,12 +186,14 @@ def release(
         form=format,
         spreadsheet_safe=spreadsheet_safe,
         dry_run=dry_run,
+        resume=resume,
         epsilon=terminal.number("epsilon", epsilon),
         delta=terminal.number("delta", delta),
         schema=None if schema is None else described(schema, confirm_schema),
         target=target,
         target_kind=target_kind,
-        dialect=dialect_of(separator, encoding, decimal, date_format, sheet),
+        dialect=dialect_of(separator, encoding, decimal, date_format, sheet, multiline=multiline),
+        drop=drop or (),
         adjacency=adjacency,
         recipe=recipe_of(recipe, set or []),
         rows=number_of_rows(rows),
@@ -203,6 +221,7 @@ def make(
     form: str | None = None,
     spreadsheet_safe: bool = False,
     dry_run: bool = False,
+    resume: bool = False,
     defaults: Mapping[str, Any] | None = None,
     note: str = "",
     **options: Any,
@@ -215,11 +234,14 @@ def make(
         form: `parquet` or `csv`.
         spreadsheet_safe: As of `Release.save`.
         dry_run: Whether to show the receipt alone.
+        resume: Whether to go on with an interrupted one.
         defaults: What was taken from a configuration file.
         note: What the receipt says of that.
         options: As of `session.prepare`.
     """
-    from threea.publish import check_folder, check_format, check_room, claim
+    from threea import resuming
+    from threea.cost import size_of
+    from threea.publish import check_folder, check_format, claim, take_room
     from threea.session import prepare, rehearse
 
     form = form_of_file(data) if form is None else form
@@ -228,78 +250,92 @@ def make(
         check_folder(out)
         with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
             rehearsed = rehearse(data, **options)
-        _show_receipt(rehearsed, note)
-        terminal.result({"dry_run": True, "from_config": defaults or {}, **_planned(rehearsed)})
+        terminal.say("\n".join(filter(None, [note, str(rehearsed)])))
+        terminal.result({"dry_run": True, "from_config": defaults or {}, **_receipt_of(rehearsed)})
         return
     with claim(out, form, ledger=options.get("ledger")) as place:
+        kept = resuming.kept(options) if resume else None
+        if kept:
+            with outcome(lambda: stated(charged=True, written=place.published, kept=kept[0].waits)):
+                terminal.say(_ANSWERED)
+                made = replace(kept[1], spreadsheet_safe=spreadsheet_safe)
+                planned = _planned(made.plan, made.recipe, made.unit, str(options["ledger"]), [_ANSWERED])
+                _finish(made, place, kept[0], {"from_config": defaults or {}, **planned})
+            return
         with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
-            prepared = prepare(data, **options)
-        check_room(place, len(prepared.table.layout), prepared.rows if isinstance(prepared.rows, int) else None)
-        with outcome(lambda: stated(charged=prepared.table.charged, written=place.published)):
-            _show_receipt(prepared, note)
-            made, files = _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
-            _tell(made, files)
-            told = {"dry_run": False, "from_config": defaults or {}, **_planned(prepared)}
-            terminal.result({**told, **_made(made), "files": files})
-
-
-def _show_receipt(prepared: Prepared, note: str) -> None:
-    terminal.say("\n".join(filter(None, [note, str(prepared)])))
-
-
-def _publish(prepared: Prepared, place: Place, *, spreadsheet_safe: bool) -> tuple[Release, list[Path]]:
-    from threea import publish
-
-    with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
-        release = replace(prepared.run(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
-    with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
+            prepared = prepare(data, resume=resume, **options)
         table = prepared.table
-        files = publish.write(release, place, advance, check=table.check_ledger, elsewhere=table.elsewhere)
-    return release, files
+        take_room(place, (table.schema, table.layout), prepared.rows, size_of(data))
+        with outcome(lambda: prepared.fate(written=place.published)):
+            terminal.say("\n".join(filter(None, [note, str(prepared)])))
+            # What was loaded meanwhile may have swallowed one; nothing is spent yet.
+            interrupts.check()
+            with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
+                made = replace(prepared.made(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
+            told = {"from_config": defaults or {}, **_receipt_of(prepared)}
+            _finish(made, place, prepared.transcript, told, table.check_ledger, table.elsewhere)
 
 
-def _planned(prepared: Prepared) -> dict[str, Any]:
+def _finish(
+    release: Release,
+    place: Place,
+    transcript: Transcript | None,
+    told: dict[str, Any],
+    check: Callable[[], object] | None = None,
+    elsewhere: Elsewhere | None = None,
+) -> None:
+    """Write the files of a release, and say so."""
+    from threea import resuming
+
+    with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
+        files = resuming.write(release, place, transcript, progress=advance, check=check, elsewhere=elsewhere)
+    _tell(release, files, place.form)
+    terminal.result({"dry_run": False, **told, **_made(release, place.form), "files": files})
+
+
+def _receipt_of(prepared: Prepared) -> dict[str, Any]:
+    unit, receipt = prepared.table.unit, str(prepared).splitlines()
+    return _planned(prepared.plan, prepared.recipe.name, unit, prepared.ledger, receipt)
+
+
+def _planned(plan: Plan, recipe: str, unit: Unit, ledger: str | None, receipt: list[str]) -> dict[str, Any]:
     """Return a receipt as plain data, for scripts."""
     from threea.anonymize.events import to_json
 
-    budget = prepared.plan.budget
     return {
-        "recipe": prepared.recipe.name,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "adjacency": str(budget.adjacency),
-        "unit": prepared.table.unit.described,
-        "ledger": prepared.ledger,
-        "receipt": str(prepared).splitlines(),
+        "recipe": recipe,
+        "epsilon": plan.budget.epsilon,
+        "delta": plan.budget.delta,
+        "adjacency": str(plan.budget.adjacency),
+        "unit": unit.described,
+        "ledger": ledger,
+        "receipt": receipt,
         "plan": [
             {"question": line.name, "share": line.share, "times": line.count, "event": to_json(line.event)}
-            for line in prepared.plan.lines
+            for line in plan.lines
         ],
     }
 
 
-def _made(release: Release) -> dict[str, Any]:
+def _made(release: Release, form: str) -> dict[str, Any]:
     """Return what was made, for scripts: what the certificate says in full."""
+    from threea.report.notes import notes
+
     return {
         "guarantee": str(release.guarantee),
         "recipe": release.recipe,
         "rows": release.rows,
         "score": release.score.to_json() if release.score else None,
-        "notes": _notes(release),
+        "notes": notes(release, form),
     }
 
 
-def _notes(release: Release) -> list[str]:
-    from threea.report import words
-
-    return [note for note in (words.REBALANCED if release.classes else "", release.rows_note) if note]
-
-
-def _tell(release: Release, files: list[Path]) -> None:
+def _tell(release: Release, files: list[Path], form: str) -> None:
     """Say what was made, and first what is not as one would expect."""
     from threea.report import words
+    from threea.report.notes import notes
 
-    for note in _notes(release):
+    for note in notes(release, form):
         terminal.say(f"Note: {note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
@@ -309,7 +345,7 @@ def _tell(release: Release, files: list[Path]) -> None:
         terminal.say(release.score.sentence)
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
     for file in files:
-        terminal.say(f"  {file}")
+        terminal.name(file)
 
 
 def form_of_file(data: Any) -> str:

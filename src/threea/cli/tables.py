@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from threea.cli import terminal
-from threea.cli.options import DateFormat, Decimal, Encoding, Json, Separator
+from threea.cli.options import DateFormat, Decimal, Encoding, Json, Multiline, Separator
 from threea.cli.release import dataset_name, described, form_of_file, number_of_rows, recipe_of
 from threea.errors import SettingError, outcome, stated
 from threea.passes import telling
@@ -45,6 +45,7 @@ def release_tables(
     encoding: Encoding = None,
     decimal: Decimal = None,
     date_format: DateFormat = None,
+    multiline: Multiline = False,
     adjacency: Annotated[str, typer.Option(help="add-remove or replace.")] = "add-remove",
     recipe: Annotated[str, typer.Option(help="For the parents; see `threea recipes`.")] = "privbayes",
     set: Annotated[list[str] | None, typer.Option("--set", help="A setting of that recipe, key=value.")] = None,
@@ -84,7 +85,7 @@ def release_tables(
         "epsilon": terminal.number("epsilon", epsilon),
         "delta": terminal.number("delta", delta),
         "child_share": terminal.number("child_share", child_share),
-        "dialect": dialect_of(separator, encoding, decimal, date_format),
+        "dialect": dialect_of(separator, encoding, decimal, date_format, multiline=multiline),
         "adjacency": adjacency,
         "recipe": recipe_of(recipe, set) if set else recipe,
         "rows": number_of_rows(rows),
@@ -110,8 +111,9 @@ def _make(
     options: dict[str, Any],
 ) -> None:
     """Check everything that needs no spending, show the receipt, spend, write."""
+    from threea.cost import size_of
     from threea.linked import prepare_tables, rehearse_tables
-    from threea.publish import check_folder, check_format, check_room, claim
+    from threea.publish import check_folder, check_format, claim, take_room
 
     check_format(form, spreadsheet_safe=spreadsheet_safe)
     if dry_run:
@@ -124,8 +126,8 @@ def _make(
     with claim(out, form, ledger=options["ledger"]) as place:
         with terminal.progress("Opening the tables") as advance, telling(terminal.parts(advance)):
             prepared = prepare_tables(parents, children, **options)
-        both = len(prepared.tables.parents.layout) + len(prepared.tables.children.layout)
-        check_room(place, both, prepared.rows if isinstance(prepared.rows, int) else None)
+        above, below = ((table.schema, table.layout) for table in (prepared.tables.parents, prepared.tables.children))
+        take_room(place, above, prepared.rows, size_of(parents) + size_of(children), below)
         with outcome(lambda: stated(charged=prepared.tables.parents.charged, written=place.published)):
             terminal.say(str(prepared))
             made = _publish(prepared, place, spreadsheet_safe=spreadsheet_safe)
@@ -134,17 +136,23 @@ def _make(
 
 def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) -> dict[str, Any]:
     from threea.linked import writing
+    from threea.report.notes import hollow, notes, run_as_formulas
 
     with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
         release = prepared.run(terminal.stages(advance))
     release = replace(release, parents=replace(release.parents, spreadsheet_safe=spreadsheet_safe))
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:
         files = writing.write(release, place, advance, check=prepared.tables.parents.check_ledger)
+    told = [*notes(release.parents), *hollow(release.children.schema, release.children.model.summary)]
+    if place.form == "csv" and not spreadsheet_safe:
+        told += run_as_formulas(*((part.schema, part.layout) for part in (release.parents, release.children)))
+    for note in told:
+        terminal.say(f"Note: {note}")
     budget = release.parents.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
     terminal.say(
         f"Guarantee: {release.guarantee}. {release.rows:,} synthetic parents and their children {promise}. Files:"
     )
     for file in files:
-        terminal.say(f"  {file}")
-    return {"guarantee": str(release.guarantee), "parents": release.rows, "files": files}
+        terminal.name(file)
+    return {"guarantee": str(release.guarantee), "parents": release.rows, "notes": told, "files": files}

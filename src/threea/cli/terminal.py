@@ -5,14 +5,13 @@ With `--json` a command writes one JSON object to standard output and nothing el
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import FrameType
-from typing import Any, NoReturn
+from os import PathLike
+from typing import Any
 
+from threea import interrupts
 from threea.errors import SettingError
 from threea.json_files import to_json
 
@@ -68,6 +67,11 @@ def say(line: str, *, skip_empty: bool = False) -> None:
     sys.stdout.write("\n".join(printable(part) for part in line.split("\n")) + "\n")
 
 
+def name(file: PathLike[str]) -> None:
+    """Write the name of a file that was made: one line, whatever the name holds."""
+    say(f"  {printable(str(file))}")
+
+
 def complain(line: str) -> None:
     """Write one line to standard error, for people."""
     if _audience["scripts"]:
@@ -92,11 +96,15 @@ def table(head: list[str], rows: list[list[str]]) -> None:
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else 200).print(table)
 
 
-def stages(advance: Any) -> Callable[[str, int, int], None] | None:
-    """Return what shows the stages of a release on a progress line."""
-    if advance is None:
-        return None
-    return lambda stage, done, of: advance(done, description=f"Making the release: {stage}", total=of)
+def stages(advance: Any) -> Callable[[str, int, int], None]:
+    """Return what shows the stages of a release on a progress line, if there is one, and heeds interrupts."""
+
+    def tell(stage: str, done: int, of: int) -> None:
+        interrupts.check()
+        if advance is not None:
+            advance(done, description=f"Making the release: {stage}", total=of)
+
+    return tell
 
 
 def parts(advance: Any) -> Callable[[int, int | None], None] | None:
@@ -104,28 +112,6 @@ def parts(advance: Any) -> Callable[[int, int | None], None] | None:
     if advance is None:
         return None
     return lambda done, of: advance(None, parts=f"part {done:,}" + (f" of {of:,}" if of else ""))
-
-
-@contextmanager
-def interrupts() -> Iterator[list[bool]]:
-    """Note interrupts, whatever the code that they fall into makes of them; nothing is said of what they break."""
-    noted: list[bool] = []
-
-    def note(number: int, frame: FrameType | None) -> NoReturn:
-        noted.append(True)
-        raise KeyboardInterrupt
-
-    usual, unraisable = signal.getsignal(signal.SIGINT), sys.unraisablehook
-    if usual is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
-        yield noted
-        return
-    signal.signal(signal.SIGINT, note)
-    sys.unraisablehook = lambda told: None if noted else unraisable(told)
-    try:
-        yield noted
-    finally:
-        signal.signal(signal.SIGINT, usual)
-        sys.unraisablehook = unraisable
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from threea.anonymize.events import Gaussian, PartitionSelection
 from threea.anonymize.plan import Plan, Step
 from threea.anonymize.query import Marginal, Stack
 from threea.anonymize.selection import Values
-from threea.describe import class_target, number_column
+from threea.describe import class_target, ids, number_column
 from threea.describe.class_target import class_column
 from threea.describe.number_column import FirstLook
 from threea.table.cells import AnyCells, Digits
@@ -58,6 +58,7 @@ def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
         - Nothing is read but through `measure`; only values shared by enough rows become categories.
         - A column that declares no type, as in a CSV file, gets its kind from noisy counts of what its values look
           like. One value more or less moves two of these counts by one.
+        - A column that is named as ids are, and of which no value stands out, becomes an id: it is read no more.
 
     Cost:
         A `Gaussian` event for the kinds of undeclared columns, one for whether a target of whole numbers is a class, a
@@ -69,18 +70,19 @@ def discover(table: PrivateTable, plan: Plan) -> PrivateTable:
     if target is not None:
         table = table.described(_replaced(table.schema, {target.name: target}))
     found: dict[str, Column] = {}
-    numeric = _numeric(table.schema)
+    numeric, likely = _numeric(table.schema), ids.likely(table.schema)
     for text, name in ((_text(table.schema), CATEGORIES), (_text(table.schema, target=True), CLASSES)):
         shown = table.measure(Values(tuple(column.name for column in text)), plan[name]) if text else {}
         for column in text:
             often = sorted(shown[column.name], key=lambda value: -shown[column.name][value])[:_MOST_CATEGORIES]
-            found[column.name] = replace(column, categories=tuple(sorted(often)))
+            listed = replace(column, categories=tuple(sorted(often)))
+            found[column.name] = ids.confirmed(column) if column.name in likely and not often else listed
     if numeric:
-        found |= _numbers(table, plan, numeric)
+        found |= _numbers(table, plan, numeric, likely)
     return table.described(replace(_replaced(table.schema, found), origin=Origin.DISCOVERED))
 
 
-def _numbers(table: PrivateTable, plan: Plan, columns: Sequence[Column]) -> dict[str, Column]:
+def _numbers(table: PrivateTable, plan: Plan, columns: Sequence[Column], likely: Sequence[str]) -> dict[str, Column]:
     """Look at numbers and moments twice: where they are, and how many digits they have; and then more closely."""
     grids = [number_column.magnitudes(column) for column in columns]
     digits = [Digits(column=column.name) for column in columns if not column.kind.temporal]
@@ -93,8 +95,12 @@ def _numbers(table: PrivateTable, plan: Plan, columns: Sequence[Column]) -> dict
     ]
     within = [look.cells_within for look in looks]
     closer = table.measure(Stack(tuple(Marginal((cells,)) for cells in within)), plan[VALUES])
-    pairs = zip(looks, within, closer.parts, strict=True)
-    return {look.column.name: number_column.described(look, cells, part) for look, cells, part in pairs}
+    found: dict[str, Column] = {}
+    for look, cells, part in zip(looks, within, closer.parts, strict=True):
+        column = number_column.described(look, cells, part)
+        named = column.name in likely and ids.spread_out(column, look, cells, part)
+        found[column.name] = ids.confirmed(column) if named else column
+    return found
 
 
 def _with_kinds(table: PrivateTable, plan: Plan) -> PrivateTable:

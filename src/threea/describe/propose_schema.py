@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -19,13 +19,16 @@ import numpy as np
 
 from threea.backends import RowBackend, open_backend
 from threea.describe.seen_column import SeenColumn
+from threea.describe.seen_dialect import seen_dialect
 from threea.errors import InputError, SettingError
 from threea.table import dates
 from threea.table.column_names import not_a_column
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, EveryColumn
 from threea.table.from_types import of_kind, widest
 from threea.table.patterns import looks, settled
-from threea.table.schema import LOOKS, Column, Kind, Schema
+from threea.table.reading_section import stated
+from threea.table.schema import LOOKS, READING, Column, Kind, Schema
+from threea.table.supported import check_unit, refuse_unsupported
 
 HEADER = """\
 # A DRAFT. It holds values read from the private rows: keep it private until it is confirmed.
@@ -37,7 +40,11 @@ HEADER = """\
 
 
 def propose_schema(
-    data: Any, target: str | None = None, unit: str | None = None, dialect: Dialect | None = None
+    data: Any,
+    target: str | None = None,
+    unit: str | None = None,
+    dialect: Dialect | None = None,
+    drop: Sequence[str] = (),
 ) -> tuple[Schema, dict[str, str]]:
     """Propose a schema from the rows, not confirmed, with a note on each column.
 
@@ -48,9 +55,11 @@ def propose_schema(
         target: The column that models will learn to predict.
         unit: The column that names the person to protect, of kind id whatever it holds.
         dialect: How a CSV file is written, or an Excel file's sheet; what it does not say is found in the header line.
+        drop: Columns that are never read and not released: the schema says so of them.
 
     Returns:
-        The schema, and for each column what was read from the rows and what would make it public.
+        The schema, and for each column what was read from the rows and what would make it public; with `READING` how a
+        text file was seen to be written.
 
     Raises:
         InputError: The data cannot be read, or has no rows.
@@ -62,7 +71,7 @@ def propose_schema(
         >>> schema.confirmed, schema["patient_id"].kind.value, notes["died"]
         (False, 'id', 'Nothing but whether values are missing was read from the rows.')
     """
-    backend = _opened(data, target, unit, dialect)
+    backend, reading, note = _read_as_seen(data, target, unit, dialect, drop)
     described = widest(backend.layout, target, unit)
     columns = _with_kinds(backend, described.columns)
     seen = [SeenColumn(_anywhere(column), is_target=column.name == target) for column in columns]
@@ -73,24 +82,49 @@ def propose_schema(
         raise InputError("the table has no rows; there is nothing to describe")
     proposed = [column.propose() for column in seen]
     marked = tuple(column if column.name == unit else _marked(column) for column, _ in proposed)
-    return Schema(marked, target=target, confirmed=False), {column.name: note for column, note in proposed}
+    notes = {column.name: note for column, note in proposed} | ({READING: note} if note else {})
+    return Schema(marked, target=target, confirmed=False, reading=stated(reading), dropped=tuple(drop)), notes
 
 
-def check_table(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> list[str]:
+def check_table(
+    data: Any, target: str | None, unit: str | None, dialect: Dialect | None, drop: Sequence[str] = ()
+) -> list[str]:
     """Return the names of the columns that `propose_schema` would describe, without a look at any row.
 
     Raises:
         InputError: The data cannot be read.
         SettingError: The target or the unit is not a column.
     """
-    return list(_opened(data, target, unit, dialect).layout.names)
+    return list(_opened(data, target, unit, dialect, drop).layout.names)
 
 
-def _opened(data: Any, target: str | None, unit: str | None, dialect: Dialect | None) -> RowBackend:
-    backend, _ = open_backend(data, dialect=dialect)
+def _read_as_seen(
+    data: Any, target: str | None, unit: str | None, dialect: Dialect | None, drop: Sequence[str]
+) -> tuple[RowBackend, Dialect | None, str]:
+    """Open a table as its values show that they are written; return that, too, and a note on it."""
+    backend = _opened(data, target, unit, dialect, drop, EveryColumn())
+    found: Dialect | None = getattr(backend, "dialect", None)
+    if found is None:
+        return backend, None, ""
+    seen, note = seen_dialect(backend, replace(found, sheet=dialect.sheet if dialect else None))
+    return open_backend(data, seen, ids=() if unit is None else (unit,), drop=drop)[0], seen, note
+
+
+def _opened(
+    data: Any,
+    target: str | None,
+    unit: str | None,
+    dialect: Dialect | None,
+    drop: Sequence[str],
+    ids: Collection[str] = (),
+) -> RowBackend:
+    backend, _ = open_backend(data, dialect, ids, drop)
     for name, role in ((target, "target"), (unit, "unit")):
         if name is not None and name not in backend.layout.names:
             raise SettingError(not_a_column(role, name, backend.layout.names))
+    refuse_unsupported(backend.layout)
+    if unit is not None:
+        check_unit(backend.layout, unit)
     return backend
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import decimal
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from threea.describe import ids
 from threea.table import codec, dates
 from threea.table.cells import Bins, multiple
 from threea.table.schema import Column, Kind
@@ -31,7 +31,6 @@ _ID_ROWS, _ID_SHARE, _ID_UNEVEN = 100, 0.99, 0.1
 """Whole numbers in so many rows, nearly all different, are ids if they are spread so evenly."""
 _NAMED_ID_SHARE = 0.3
 """Whose name says so are ids if so many are different: a person has several rows, but a code has many more."""
-_ID_NAME = re.compile(r"(?i:(.*[^a-z])?(id|nbr|mrn))|.*[a-z]I[Dd]")
 _CODE_SHARE, _CODE_ROWS, _MOST_CODES = 0.01, 5, 3
 """A number that so many rows hold, and that stands apart from the rest, is a code such as 999."""
 _CODE_GAP = 0.1
@@ -185,14 +184,14 @@ class SeenColumn:
 
     def _is_named_id(self) -> bool:
         """Tell whether a column is named as ids are, and enough of its values are different."""
-        named = _ID_NAME.fullmatch(self.column.name) is not None
+        named = ids.named(self.column.name)
         return named and self.rows >= _ID_ROWS and not self.missing and self.distinct >= _NAMED_ID_SHARE
 
     def _is_id(self) -> bool:
         """Tell whether whole numbers are ids: never missing, nearly all different and spread evenly, or named so."""
         if self.column.kind is not Kind.INTEGER or self.rows < _ID_ROWS or self.missing:
             return False
-        if self.distinct < _ID_SHARE or _ID_NAME.fullmatch(self.column.name):
+        if self.distinct < _ID_SHARE or ids.named(self.column.name):
             return self._is_named_id()
         numbers = np.sort(np.fromiter(self.numbers, np.float64))
         spread = (numbers - numbers[0]) / (numbers[-1] - numbers[0])

@@ -9,7 +9,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ import threea
 from threea.errors import SettingError
 from threea.evaluate.attacks import attacks
 from threea.evaluate.broken_rules import broken_rules
+from threea.evaluate.divided import told_apart
 from threea.evaluate.evidence import Evidence
 from threea.evaluate.fidelity import fidelity
-from threea.evaluate.fidelity.detector import detector
 from threea.evaluate.owner_report import NOTICE, render
 from threea.evaluate.utility import utility
 from threea.evaluate.verdict import verdict
@@ -66,8 +65,8 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
         ``notice`` (for the owner only), ``threea_version`` (which made the scores), ``seed``, ``certificate`` (the
         release's, in short), ``verdict`` (is it good enough for training, in a sentence), ``warnings`` (sentences),
         ``split`` (``auc`` of a model that tries to distinguish training from holdout rows, and whether they were
-        divided at ``random`` as far as that shows), ``utility`` (see `utility.utility`; None without a target),
-        ``fidelity`` (see `fidelity.fidelity`) and ``attacks`` (see `attacks.attacks`).
+        divided at ``random`` as far as that shows; see `divided.told_apart`), ``utility`` (see `utility.utility`; None
+        without a target), ``fidelity`` (see `fidelity.fidelity`) and ``attacks`` (see `attacks.attacks`).
 
     Raises:
         InputError: The real rows have nothing to learn.
@@ -80,7 +79,7 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
     tell("attacks")
     attacked = attacks(evidence, seed)
     tell("the split of the real rows")
-    split = _split(evidence, seed)
+    split = told_apart(evidence, seed)
     scores = {
         "notice": NOTICE,
         "threea_version": threea.__version__,
@@ -97,16 +96,6 @@ def evaluate(evidence: Evidence, seed: int = 0, progress: Progress | None = None
     return plain
 
 
-def _split(evidence: Evidence, seed: int) -> dict[str, Any]:
-    """Try to tell training from holdout rows: if that works they were not divided at random, as attacks assume.
-
-    Of random splits about 6 in 100 are called otherwise (measured: 18 of 300). The interval's level would say 2.5: it
-    holds predictions fixed, and those of the folds depend on one another.
-    """
-    auc = detector(replace(evidence, synthetic=evidence.holdout), seed)["auc"]
-    return {"auc": auc, "random": not (auc["interval"] and auc["interval"][0] > 0.5)}
-
-
 def _warnings(
     evidence: Evidence, learned: dict[str, Any] | None, attacked: dict[str, Any], split: dict[str, Any]
 ) -> list[str]:
@@ -118,7 +107,7 @@ def _warnings(
         )
         warnings.append(
             f"training and holdout rows can be told apart ({apart}): they were not divided at random, so attacks may "
-            "see signs where there are none, and sampling alone looks worse than it is"
+            f"see signs where there are none, and sampling alone looks worse than it is; {_cure(evidence)}"
         )
     guarantee = evidence.certificate.get("guarantee")
     if guarantee != "proven":
@@ -132,8 +121,14 @@ def _warnings(
         if not learned["independent"]["made"]:
             warnings.append(f"the comparison with `independent` is left out, {learned['independent']['how']}")
     if not attacked["attacks"]:
-        warnings.append("too few rows to attack: what the release gives away was not measured")
+        warnings.append("too few rows to attack, or too few persons: what the release gives away was not measured")
     return list(dict.fromkeys(warnings))
+
+
+def _cure(evidence: Evidence) -> str:
+    if evidence.unit is not None:
+        return f"divide the table with `threea split --unit {evidence.unit}`"
+    return "divide the table with `threea split`, with `--unit` if people may have several rows"
 
 
 def check_place(release: str | PathLike[str], out: str | PathLike[str] | None = None) -> Path:

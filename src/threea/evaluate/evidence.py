@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from threea.backends import open_backend
 from threea.backends.hashing import row_hashes
 from threea.errors import InputError, SettingError
-from threea.publish import digest_of
+from threea.evaluate.units import Units, doubts, guessed, numbered
+from threea.parts import digest_of
 from threea.table import codec
 from threea.table.dialect import Dialect
 from threea.table.layout import released, undeclared
+from threea.table.reading_section import reading_of
 from threea.table.schema import OTHER, Column, Kind, Schema
 from threea.table.spreadsheet import as_drawn
 from threea.table.writing import FORMATS
@@ -40,6 +42,7 @@ class Evidence:
         train: The private rows that the release was made from.
         holdout: Real rows of the same kind that it never saw.
         warnings: What the owner should know before trusting a score.
+        unit: The column that names the person a real row is of, if one does.
     """
 
     schema: Schema
@@ -48,29 +51,42 @@ class Evidence:
     train: pa.Table
     holdout: pa.Table
     warnings: tuple[str, ...] = ()
+    unit: str | None = None
 
     @classmethod
-    def load(cls, release: str | PathLike[str], train: Any, holdout: Any, dialect: Dialect | None = None) -> Evidence:
+    def load(
+        cls,
+        release: str | PathLike[str],
+        train: Any,
+        holdout: Any,
+        dialect: Dialect | None = None,
+        unit: str | None = None,
+    ) -> Evidence:
         """Read a release's folder and the real rows, and check that they belong together.
 
         Args:
             release: The folder that `threea release` made.
             train: The private table: a path, or a pandas, polars or Arrow table.
             holdout: Real rows kept apart from the release.
-            dialect: How the real rows are written, if they are CSV files.
+            dialect: How the real rows are written, if they are CSV files and the release's schema does not say.
+            unit: The column that names the person, if the certificate names none.
 
         Raises:
             InputError: The folder is no release, its rows were changed, or the tables do not fit it.
+            SettingError: The certificate names another unit.
         """
         folder = Path(release)
         certificate = _certificate(folder)
-        read = _synthetic(folder, certificate, dialect)
         schema = _schema(folder, certificate)
+        read = _synthetic(folder, certificate, schema.reading)
         synthetic = _typed(read, schema)
-        real = {
-            "train": _real(train, "train", schema, dialect),
-            "holdout": _real(holdout, "holdout", schema, dialect),
+        stated = _unit(certificate, unit)
+        tables = {
+            "train": _read(train, "train", schema, dialect, stated),
+            "holdout": _read(holdout, "holdout", schema, dialect, stated),
         }
+        person = stated or guessed(schema, tables["train"])
+        real = {role: _real(table, role, schema, person) for role, table in tables.items()}
         if schema.target is not None and schema[schema.target].kind.listed:
             classes = pc.count_distinct(real["holdout"][schema.target], mode="only_valid").as_py()
             if classes < 2:
@@ -79,7 +95,27 @@ class Evidence:
         warning = (
             f"{shared:.1%} of the holdout rows are equal to a training row; scores flatter if they are the same rows"
         )
-        return cls(schema, certificate, synthetic, **real, warnings=(warning,) if shared > 0.01 else ())
+        told = [warning] if shared > 0.01 else []
+        told += doubts([real["train"], real["holdout"]], person, known=stated is not None)
+        return cls(schema, certificate, synthetic, **real, warnings=tuple(told), unit=person)
+
+    @property
+    def units(self) -> tuple[Units, Units]:
+        """Whose each training row is, and whose each holdout row: numbers that they share.
+
+        Where no column is known to name the person, an id column that rows share is taken for it.
+        """
+        train, holdout = numbered([self.train, self.holdout], self._person)
+        return train, holdout
+
+    @property
+    def released_units(self) -> Units:
+        """Whose each released row is: people of the release's own, who are nobody in the other tables."""
+        return numbered([self.synthetic], self._person if self._person in self.synthetic.column_names else None)[0]
+
+    @property
+    def _person(self) -> str | None:
+        return self.unit or guessed(self.schema, self.train)
 
     @property
     def class_weights(self) -> dict[str, float]:
@@ -121,15 +157,15 @@ def _certificate(folder: Path) -> dict[str, Any]:
     return certificate
 
 
-def _synthetic(folder: Path, certificate: dict[str, Any], dialect: Dialect | None) -> pa.Table:
+def _synthetic(folder: Path, certificate: dict[str, Any], written: Dialect | None) -> pa.Table:
     paths = [folder / f"synthetic.{form}" for form in FORMATS if (folder / f"synthetic.{form}").exists()]
     if not paths:
         raise InputError(f"{folder} has no synthetic rows; give a folder made by `threea release`")
     if digest_of(paths[0]) != certificate["synthetic_sha256"]:
         raise InputError(f"{paths[0]} is not the file that its certificate names: tampered with, or replaced; refused")
-    # Of how the private file was written, synthetic rows keep what separates values.
-    kept = Dialect(separator=dialect.separator) if dialect and paths[0].suffix == ".csv" else None
-    table = open_backend(paths[0], dialect=kept)[0].table()
+    # The file is what the certificate names: whatever line breaks its values hold are its own.
+    read_as = replace(written or Dialect(), multiline=True) if paths[0].suffix == ".csv" else None
+    table = open_backend(paths[0], dialect=read_as)[0].table()
     return as_drawn(table) if certificate.get("spreadsheet_safe") is True else table
 
 
@@ -141,14 +177,30 @@ def _schema(folder: Path, certificate: dict[str, Any]) -> Schema:
     return schema
 
 
-def _real(data: Any, role: str, schema: Schema, dialect: Dialect | None) -> pa.Table:
-    table = open_backend(data, dialect=dialect)[0].table()
+def _unit(certificate: dict[str, Any], unit: str | None) -> str | None:
+    """Return the column that names the person, by the release's certificate or else by its owner."""
+    stated = certificate.get("unit_column")
+    if stated is not None and unit not in (None, stated):
+        raise SettingError(f"unit ({unit}) is not that of the release ({stated}); leave it out")
+    return unit if stated is None else str(stated)
+
+
+def _read(data: Any, role: str, schema: Schema, dialect: Dialect | None, unit: str | None) -> pa.Table:
+    ids = {column.name for column in schema.columns if column.kind is Kind.ID} | ({unit} if unit else set())
+    table = open_backend(data, reading_of(data, dialect, schema.reading), ids)[0].table()
     missing = [column.name for column in schema.columns if column.name not in table.column_names]
     if missing:
         raise InputError(f"{role} lacks columns ({', '.join(missing)}) of the release; give the table it was made from")
     if not table.num_rows:
         raise InputError(f"{role} has no rows; give real rows")
-    return _typed(table.select([column.name for column in schema.columns]), schema)
+    return table
+
+
+def _real(table: pa.Table, role: str, schema: Schema, person: str | None) -> pa.Table:
+    if person is not None and person not in table.column_names:
+        raise InputError(f"{role} lacks the column that names the person ({person}); give a table that has it")
+    typed = _typed(table.select([column.name for column in schema.columns]), schema)
+    return typed if person is None or person in typed.column_names else typed.append_column(person, table[person])
 
 
 def _typed(table: pa.Table, schema: Schema) -> pa.Table:
@@ -189,6 +241,7 @@ class Matrix:
         target: Class codes, or numbers for a numeric target; NaN where missing.
         classes: What the class codes stand for; empty for a numeric target.
         weights: How much each row counts; None if all count the same.
+        units: Whose each row is; None if each is a person of its own.
     """
 
     names: tuple[str, ...]
@@ -197,11 +250,12 @@ class Matrix:
     target: Vector
     classes: tuple[str, ...]
     weights: Vector | None = None
+    units: Units | None = None
 
     def rows(self, chosen: NDArray[Any]) -> Matrix:
         """Return the rows at these positions, or those marked."""
-        weights = None if self.weights is None else self.weights[chosen]
-        return replace(self, values=self.values[chosen], target=self.target[chosen], weights=weights)
+        weights, units = (None if part is None else part[chosen] for part in (self.weights, self.units))
+        return replace(self, values=self.values[chosen], target=self.target[chosen], weights=weights, units=units)
 
     def labelled(self) -> Matrix:
         """Return the rows whose target is known."""

@@ -1,8 +1,7 @@
-"""Intervals for what an attack measures: shares, quantiles, areas under the curve, and risk over a control set.
+"""Intervals for what an attack measures: shares, areas under the curve, and risk over a control set.
 
-All are two-sided at `LEVEL`. An attack speaks up when an interval lies wholly above what rows that the release never
-saw would give; `attacks` decides at most 17 such figures, each wrong upwards in one of 400 releases that remember
-nothing, so all together in about 4 of 100.
+All are two-sided at `LEVEL`, and count persons: a person's rows are one piece of evidence. They say how large an effect
+may be; whether there is one is decided by `pairs`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LEVEL = 0.995
+LEVEL = 0.95
 Interval = tuple[float, float]
 Vector = NDArray[np.float64]
 
@@ -26,7 +25,7 @@ def normal_quantile() -> float:
 
 
 def figure(
-    name: str, value: float, interval: Interval, how: str, baseline: float | None = None, *, decides: bool = False
+    name: str, value: float, interval: Interval, how: str, baseline: float | None = None, p: float | None = None
 ) -> dict[str, Any]:
     """Return one measured number as plain data.
 
@@ -36,15 +35,16 @@ def figure(
         interval: Where it may lie.
         how: How the interval was made.
         baseline: What a release that remembers nothing would give, if known or measured on the control rows.
-        decides: Whether an interval above the baseline is a sign of memory.
+        p: How likely it is so far above the baseline by chance; None if it decides nothing.
     """
     return {
         "name": name,
         "value": _plain(value),
         "interval": [_plain(interval[0]), _plain(interval[1])],
-        "how": f"{how}, level {LEVEL:.1%}",
+        "how": f"{how}, level {LEVEL:.0%}",
         "baseline": None if baseline is None else _plain(baseline),
-        "decides": decides,
+        "decides": p is not None,
+        "p": p,
     }
 
 
@@ -67,7 +67,7 @@ def clopper_pearson(successes: float, trials: float, level: float = LEVEL) -> In
     return low, high
 
 
-def wilson(successes: int, trials: int) -> tuple[float, float]:
+def wilson(successes: float, trials: float) -> tuple[float, float]:
     """Return the middle and the half width of Wilson's interval (1927)."""
     z = normal_quantile()
     middle = (successes + z * z / 2) / (trials + z * z)
@@ -75,35 +75,61 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return middle, half
 
 
-def excess(train: NDArray[np.bool_], control: NDArray[np.bool_]) -> tuple[float, Interval]:
-    """Return how much more often an attack succeeds on training rows than on control rows, with its interval.
+def effective(scores: Vector) -> float:
+    """Return how many yes-or-no trials would tell the mean of persons' scores between 0 and 1 as precisely.
 
     Reference:
-        Newcombe (1998), Interval estimation for the difference between independent proportions, method 10.
+        Korn and Graubard (1998), Confidence intervals for proportions with small expected number of positive counts.
 
     Example:
-        >>> value, (low, high) = excess(np.ones(1000, bool), np.zeros(1000, bool))
+        >>> effective(np.array([0.0, 1.0, 1.0, 0.0])), effective(np.array([0.5, 0.5]))
+        (4.0, 2.0)
+    """
+    mean, variance = float(scores.mean()), float(scores.var())
+    return len(scores) * mean * (1 - mean) / variance if variance > 1e-12 else float(len(scores))
+
+
+def share(scores: Vector) -> tuple[float, Interval]:
+    """Return the mean of persons' scores between 0 and 1: an exact interval at the effective number of trials."""
+    trials, mean = effective(scores), float(scores.mean())
+    return mean, clopper_pearson(mean * trials, trials)
+
+
+def excess(train: Vector, control: Vector) -> tuple[float, Interval]:
+    """Return how much higher the scores of training persons are than those of control persons.
+
+    Reference:
+        Newcombe (1998), Interval estimation for the difference between independent proportions, method 10; with
+        effective numbers of trials.
+
+    Example:
+        >>> value, (low, high) = excess(np.ones(1000), np.zeros(1000))
         >>> value, bool(low > 0.98)
         (1.0, True)
     """
-    share, base = float(train.mean()), float(control.mean())
-    (middle, half), (other, width) = (wilson(int(hits.sum()), len(hits)) for hits in (train, control))
-    low = share - base - math.hypot(share - (middle - half), (other + width) - base)
-    high = share - base + math.hypot((middle + half) - share, base - (other - width))
-    return share - base, (max(low, -1.0), min(high, 1.0))
+    one, other = float(train.mean()), float(control.mean())
+    (middle, half), (base, width) = _wilsons(train, control)
+    low = one - other - math.hypot(one - (middle - half), (base + width) - other)
+    high = one - other + math.hypot((middle + half) - one, other - (base - width))
+    return one - other, (max(low, -1.0), min(high, 1.0))
 
 
-def risk(train: NDArray[np.bool_], control: NDArray[np.bool_]) -> tuple[float, Interval]:
-    """Return the share of what control rows leave to be won that the attack wins on training rows.
+def risk(train: Vector, control: Vector) -> tuple[float, Interval]:
+    """Return the share of what control persons leave to be won that the attack wins on training persons.
 
     Reference:
         Giomi, Boenisch, Wehmeyer, Tasnádi (2022), A unified framework for quantifying privacy risk in synthetic
         data, section 3: Wilson's estimates, with their errors propagated.
     """
-    (attack, attack_error), (base, base_error) = (wilson(int(hits.sum()), len(hits)) for hits in (train, control))
+    (attack, attack_error), (base, base_error) = _wilsons(train, control)
     value = (attack - base) / (1 - base)
     error = math.hypot(attack_error / (1 - base), base_error * (1 - attack) / (1 - base) ** 2)
     return min(max(value, 0.0), 1.0), (min(max(value - error, 0.0), 1.0), min(max(value + error, 0.0), 1.0))
+
+
+def _wilsons(*sides: Vector) -> list[tuple[float, float]]:
+    trials = [effective(side) for side in sides]
+    return [wilson(float(side.mean()) * count, count) for side, count in zip(sides, trials, strict=True)]
 
 
 def quantile(values: Vector, share: float) -> tuple[float, Interval]:
@@ -117,49 +143,20 @@ def quantile(values: Vector, share: float) -> tuple[float, Interval]:
     return float(np.quantile(ordered, share)), (float(ordered[low]), float(ordered[high]))
 
 
-def clustered_share(hits: NDArray[np.bool_], clusters: NDArray[np.int64]) -> tuple[float, Interval]:
-    """Return a share of votes, where votes of one cluster are one piece of evidence.
+def clustered_share(train: Vector, control: Vector) -> tuple[float, Interval]:
+    """Return the share of votes for training persons, where the votes for one person are one piece of evidence.
 
-    Reference:
-        Korn and Graubard (1998): the exact interval at the effective number of votes.
+    Args:
+        train: How many votes each training person has.
+        control: How many votes each control person has.
 
     Example:
-        >>> hits, nearest = np.array([True] * 50 + [False] * 50), np.repeat([1, 2], 50)
-        >>> clustered_share(hits, nearest)[1] == clopper_pearson(1.0, 2.0)
+        >>> clustered_share(np.array([50.0]), np.array([50.0]))[1] == clopper_pearson(1.0, 2.0)
         True
     """
-    if not len(hits):
+    votes = np.concatenate([train, control])
+    if not votes.any():
         return 0.5, (0.0, 1.0)
-    votes = np.unique(clusters, return_counts=True)[1].astype(np.float64)
-    effective = float(votes.sum() ** 2 / (votes**2).sum())
-    value = float(hits.mean())
-    return value, clopper_pearson(value * effective, effective)
-
-
-def area(train: Vector, control: Vector) -> tuple[float, Interval]:
-    """Return the probability that a training row scores higher than a control row (the AUC); ties count half.
-
-    Reference:
-        DeLong, DeLong, Clarke-Pearson (1988); the interval is made on the log-odds scale, as Qin and Hotilovac
-        (2008) advise.
-
-    Example:
-        >>> area(np.array([3.0, 4.0]), np.array([1.0, 3.0]))[0]
-        0.875
-    """
-    many, few = len(train), len(control)
-    above, below = _outdone(train, control), 1 - _outdone(control, train)
-    value = float(above.mean())
-    if value in (0.0, 1.0):
-        # Complete separation leaves no spread to measure: the exact bound of as many successes without a failure.
-        bound = clopper_pearson(value * min(many, few), min(many, few))
-        return value, bound
-    error = math.sqrt(np.var(above, ddof=1) / many + np.var(below, ddof=1) / few)
-    middle, reach = math.log(value / (1 - value)), normal_quantile() * error / (value * (1 - value))
-    return value, (1 / (1 + math.exp(reach - middle)), 1 / (1 + math.exp(-reach - middle)))
-
-
-def _outdone(scores: Vector, others: Vector) -> Vector:
-    """Return the share of other scores that each score exceeds; ties count half."""
-    ordered = np.sort(others)
-    return (np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")) / (2 * len(ordered))
+    trials = float(votes.sum() ** 2 / (votes**2).sum())
+    value = float(train.sum() / votes.sum())
+    return value, clopper_pearson(value * trials, trials)

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from threea.backends.hashing import row_hashes
 from threea.errors import SettingError
 from threea.place import check_folder
 from threea.publish import form_of
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, EveryColumn
+from threea.table.reading_section import reading_of
+from threea.table.schema import Schema
 from threea.table.writing import RowWriter
 
 Coin = Callable[[pa.RecordBatch], NDArray[np.bool_]]
@@ -37,12 +40,14 @@ def split(
     unit: str | None = None,
     seed: int | None = None,
     dialect: Dialect | None = None,
+    schema: Schema | None = None,
     dry_run: bool = False,
 ) -> tuple[Path, Path]:
     """Cut a table in two at random. Owner-only: both files hold private rows, and only their owner may read them.
 
     Guarantees:
         - With a unit, all rows of a person are on one side.
+        - Every value comes out as the text that came in, in a file written as the one that came in.
         - Both files appear, in a new folder that others cannot enter, or none does.
 
     Args:
@@ -52,6 +57,7 @@ def split(
         unit: The column that names the person.
         seed: Makes it repeatable.
         dialect: How a CSV file is written.
+        schema: Says that, too, in its section [reading].
         dry_run: Check what can be known beforehand, and write nothing.
 
     Returns:
@@ -63,7 +69,9 @@ def split(
     if not 0 < holdout < 1:
         raise SettingError(f"holdout ({holdout}) must be > 0 and < 1")
     check_folder(out)
-    backend, _ = open_backend(data, dialect)
+    read_as = reading_of(data, dialect, None if schema is None else schema.reading)
+    # Nobody interprets what is only copied.
+    backend, _ = open_backend(data, read_as, ids=EveryColumn())
     if unit is not None and unit not in backend.layout.names:
         raise SettingError(f"unit ({unit}) is not a column; columns are: {', '.join(backend.layout.names)}")
     form = form_of(getattr(backend, "dialect", None))
@@ -72,7 +80,7 @@ def split(
         return files
     staging = Path(tempfile.mkdtemp(prefix=".threea-split-", dir=Path(out).resolve().parent))
     try:
-        _write(backend, staging, form, _coin(holdout, unit, seed), dialect)
+        _write(backend, staging, form, _coin(holdout, unit, seed))
         if Path(out).exists():
             Path(out).rmdir()
         os.rename(staging, out)
@@ -92,7 +100,10 @@ def _coin(holdout: float, unit: str | None, seed: int | None) -> Coin:
     return lambda batch: row_hashes(batch.select([unit]), key) < np.uint64(holdout * 2.0**64)
 
 
-def _write(backend: RowBackend, folder: Path, form: str, coin: Coin, dialect: Dialect | None) -> None:
+def _write(backend: RowBackend, folder: Path, form: str, coin: Coin) -> None:
+    read_as: Dialect | None = getattr(backend, "dialect", None)
+    # Numbers and dates are text here, and written already.
+    dialect = None if read_as is None else replace(read_as, decimal=None, date_format=None)
     with ExitStack() as stack:
         train, held = (
             stack.enter_context(RowWriter(folder / f"{name}.{form}", form, backend.layout, dialect))

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from threea.anonymize.ledger import Ledger
 from threea.anonymize.open_tables import CHILDREN_READ, LinkedTables, open_tables
 from threea.anonymize.plan import Plan
 from threea.approximate.conditional_net import PARENT_ROWS, ConditionalNet
@@ -25,6 +24,7 @@ from threea.certificate import Guarantee
 from threea.cost import Cost, cost_of
 from threea.errors import SettingError, outcome, stated
 from threea.framework import Model, Recipe
+from threea.ledger import Ledger
 from threea.linked.release import ChildTable, LinkedRelease, check_keys, kept_rules, most_keys
 from threea.pricing import CHILDREN, PARENTS, check_sampling, priced_linked
 from threea.progress import Progress, listening, tell
@@ -33,7 +33,7 @@ from threea.recipes.privbayes import PrivBayes
 from threea.release import Release
 from threea.report import words
 from threea.session import make_recipe, refuse_over_cap
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, assumed
 from threea.table.linked_columns import COUNT, PARENT
 from threea.table.schema import Chunk, Schema
 
@@ -126,6 +126,7 @@ class PreparedTables:
         return replace(
             made,
             plan=self.plan,
+            assumptions=tuple(dict.fromkeys((*made.assumptions, *assumed(self.tables.children.dialect)))),
             spent=table.spent(self.plan),
             ledger_head=table.ledger_head,
             layout=_without(made.layout, (COUNT,)),
@@ -159,6 +160,7 @@ class PreparedTables:
         notes += [f"The children take {cost.described}." for cost in self.costs[1:]]
         if self.ledger is None:
             notes.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
+        notes.append("Interrupted, the whole plan stays charged, and two tables cannot be resumed.")
         if self.rehearsal:
             notes.append("A rehearsal: nothing was spent, nothing written.")
         cost = self.costs[0] if self.costs else None
@@ -352,7 +354,7 @@ def _costs(runs: Sequence[tuple[Recipe, Schema, Any]]) -> tuple[Cost, ...]:
         larger, training = getattr(recipe, "max_model_size", 0.0), getattr(recipe, "training", None)
         cost = cost_of(recipe.name, schema, data, larger, training)
         if cost is not None:
-            cost.refuse_unreasonable(recipe.name)
+            cost.refuse_unreasonable(recipe.name, instead=cost_of("independent", schema, data))
             found.append(cost)
     return tuple(found) if len(found) == len(runs) else ()
 

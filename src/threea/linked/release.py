@@ -19,6 +19,7 @@ from threea.approximate.conditional_net import ConditionalNetModel
 from threea.certificate import Certificate, Guarantee
 from threea.errors import SettingError
 from threea.linked import writing
+from threea.model_file import blamed
 from threea.place import Place
 from threea.pricing import check_numbers
 from threea.release import Release, sampling_seed
@@ -148,6 +149,10 @@ class LinkedRelease:
 
     def batches(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Draw the parents chunk by chunk, each chunk with its children."""
+        with blamed(self.parents.file):
+            yield from self._decoded()
+
+    def _decoded(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         first, first_child = 0, 0
         for parents, children, place in in_order(self._with_children, enumerate(self.parents.chunks())):
             above = codec.decode(parents, self.parents.schema, self.parents.layout, first)

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from threea.model_file import NAME, packed
-from threea.publish import Progress, digest_of, written
+from threea.model_file import packed
+from threea.parts import CERTIFICATE, MODEL, digest_of
+from threea.publish import Progress, written
 from threea.table.linked_columns import COUNT
 from threea.table.writing import RowWriter
 
@@ -60,14 +61,16 @@ def _fill(release: LinkedRelease, place: Place, progress: Progress | None) -> No
     own = release.children
     # On the page the number of children is a column like others, whatever it was to the recipe.
     shown = replace(release.parents, schema=replace(release.parents.schema, target=release.schema.target))
-    page = render(shown, certificate, _counted(release), ChildRows(drawn, own.schema, own.model.summary, first))
+    page = render(
+        shown, certificate, _counted(release), ChildRows(drawn, own.schema, own.model.summary, first)
+    ).encode()
     contents = {
-        NAME: model,
+        MODEL: model,
         "parents.toml": release.schema_text(parents).encode(),
         "children.toml": release.child_schema_text(children).encode(),
-        "report.html": page.encode(),
+        "report.html": page,
         # The last: a folder that has it has all.
-        "certificate.json": certificate.to_json().encode(),
+        CERTIFICATE: replace(certificate, report_sha256=hashlib.sha256(page).hexdigest()).to_json().encode(),
     }
     for name, content in contents.items():
         if content:

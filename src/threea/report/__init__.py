@@ -16,12 +16,14 @@ from threea.model_summary import ModelSummary
 from threea.report import words
 from threea.report.charts import ColumnChart, column_chart
 from threea.report.curve import Curve, curve
+from threea.report.notes import hollow
 from threea.report.terms import Terms, terms
 from threea.report.tree import MOST, Tree, tree
 from threea.score import NAMES
 from threea.table import codec
 from threea.table.calendar import Calendar
 from threea.table.schema import Column, Kind, Schema
+from threea.table.spreadsheet import formula_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,6 +76,12 @@ class ChildRows:
         return _drawn(self.schema, self.summary, self.sample, self.schema.modelled)
 
 
+def _formulas(release: Release, children: ChildRows | None) -> tuple[str, ...]:
+    """Return the columns of both tables that a spreadsheet would run."""
+    own = formula_columns(release.schema, release.layout)
+    return (*own, *(formula_columns(children.schema, children.sample.schema) if children else ()))
+
+
 def render(release: Release, certificate: Certificate, sample: pa.Table, children: ChildRows | None = None) -> str:
     """Return the page.
 
@@ -95,6 +103,7 @@ def render(release: Release, certificate: Certificate, sample: pa.Table, childre
         release=release,
         certificate=certificate,
         columns=release.schema.columns,
+        formulas=words.formulas(_formulas(release, children)),
         ids=[column.name for column in release.schema.columns if column.kind is Kind.ID],
         target=target,
         open_features=features[:OPEN_COLUMNS],
@@ -112,6 +121,9 @@ def render(release: Release, certificate: Certificate, sample: pa.Table, childre
         children=children,
         sampled_rows=sample.num_rows,
         private_rows=release.summary.private_rows,
+        counted=words.counted(certificate.unit_column),
+        hollow=hollow(release.schema, release.summary)
+        + (hollow(children.schema, children.summary) if children else []),
         stands=words.stands(certificate),
         banner=words.banner(certificate),
         badge=words.badge(certificate),

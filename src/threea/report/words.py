@@ -132,6 +132,11 @@ def weakness(epsilon: float, delta: float) -> str:
     return f"{' and '.join(reasons)}: who guesses if someone is in the table may be right up to {guess} of the time."
 
 
+def counted(unit_column: str | None) -> str:
+    """Say which private rows a noisy count is of: of a person with many, only some count."""
+    return "private rows" if unit_column is None else "private rows that count"
+
+
 def event(happened: Event) -> str:
     """Say what an event was."""
     match happened:
@@ -291,6 +296,22 @@ def untouched(names: Sequence[str], columns: int) -> str:
     are = "is" if len(names) == 1 else "are"
     said = f"nobody has said where {'it is' if len(names) == 1 else 'they are'} public"
     return f"{len(names)} of {columns} sections of the schema {are} still as read from the rows; {said}."
+
+
+def formulas(names: Sequence[str]) -> str:
+    """Say which columns hold text that a spreadsheet would run, and how to write them so that none does.
+
+    Example:
+        >>> formulas(["note"])
+        'A spreadsheet would run text in column note as formulas: it begins with =, +, - or @. For people who open the \
+rows in one, release them with --format csv --spreadsheet-safe.'
+    """
+    if not names:
+        return ""
+    listed = ", ".join(shown(name) for name in names[:_NOTED]) + (", and others" if len(names) > _NOTED else "")
+    run = f"A spreadsheet would run text in column{'' if len(names) == 1 else 's'} {listed} as formulas"
+    remedy = "For people who open the rows in one, release them with --format csv --spreadsheet-safe."
+    return f"{run}: it begins with =, +, - or @. {remedy}"
 
 
 def origin(certificate: Certificate) -> tuple[str, str]:

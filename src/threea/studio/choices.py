@@ -16,7 +16,8 @@ from threea.errors import SettingError
 from threea.publish import check_folder, check_format
 from threea.session import make_recipe
 from threea.studio.folder import Folder
-from threea.table.dialect import Dialect
+from threea.table.dialect import Dialect, dialect_of
+from threea.table.reading_section import stated
 from threea.table.schema import Schema
 
 NO_LEDGER, NEW_LEDGER = "none", "new"
@@ -118,6 +119,15 @@ def prepare_options(order: Mapping[str, Any]) -> dict[str, Any]:
         "schema": None if order["schema"] is None else Schema.from_toml(order["schema"]),
         "dialect": dialect_from(order["dialect"]),
     }
+
+
+def dialect_said(form: Mapping[str, Any]) -> Dialect | None:
+    """Read how a file is written off a form; None if it says nothing."""
+    separator, encoding, decimal, date_format, sheet, multiline = (
+        str(form.get(name, "")).strip() or None
+        for name in ("separator", "encoding", "decimal", "date_format", "sheet", "multiline")
+    )
+    return stated(dialect_of(separator, encoding, decimal, date_format, sheet, multiline=multiline is not None))
 
 
 def dialect_from(plain: Mapping[str, Any] | None) -> Dialect | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from threea.anonymize.ledger_file import is_ledger
 from threea.errors import SettingError
+from threea.ledger.log import is_ledger
 
 _TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", ".pq", ".xlsx", ".xlsm")
 _DEPTH, _MOST, _MOST_WALKED = 3, 500, 50_000

@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from threea.errors import SettingError, ThreeaError
 from threea.evaluate.evaluation import REPORT, SCORES, check_place
+from threea.studio.choices import dialect_said
 from threea.studio.jobs import Job
 from threea.studio.release_pages import accounts, handed_out, release_folder
 from threea.studio.rendering import page, read_form, redirect, run_in_threadpool, studio_of, text_of
 from threea.studio.state import Studio
-from threea.table.dialect import dialect_of
 
 
 async def show_evaluation(request: Request) -> Response:
@@ -53,14 +53,13 @@ async def evaluate(request: Request) -> Response:
 
 
 def _order(studio: Studio, form: Any, folder: Path) -> dict[str, Any]:
-    names = ("separator", "encoding", "decimal", "date_format", "sheet")
-    said = [text_of(form, name) or None for name in names]
+    said = dialect_said(form)
     return {
         "release": str(folder),
         "out": str(check_place(folder, studio.folder.inside(str(_free(folder))))),
         "train": str(_real(studio, text_of(form, "train"), "the rows of the release")),
         "holdout": str(_real(studio, text_of(form, "holdout"), "the rows held out")),
-        "dialect": asdict(dialect_of(*said)) if any(said) else None,
+        "dialect": None if said is None else asdict(said),
     }
 
 

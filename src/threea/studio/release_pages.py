@@ -19,13 +19,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from threea.anonymize.ledger import Ledger
 from threea.certificate import Guarantee
 from threea.errors import BudgetRefused, SettingError, ThreeaError
+from threea.ledger import Ledger
 from threea.report import words
-from threea.session import rehearse
-from threea.studio import pictures
-from threea.studio.choices import NEW_LEDGER, Choices, number, prepare_options, whole
+from threea.studio import pictures, reading
+from threea.studio.choices import NEW_LEDGER, Choices, number, whole
 from threea.studio.gate import SEALED
 from threea.studio.jobs import Job
 from threea.studio.rendering import page, read_form, redirect, run_in_threadpool, studio_of, table_of, text_of
@@ -105,7 +104,7 @@ def accounts(studio: Studio) -> list[dict[str, Any]]:
     found = []
     for name in studio.folder.ledgers():
         try:
-            with Ledger(studio.folder.inside(name)) as book:
+            with Ledger(studio.folder.inside(name), reading=True) as book:
                 datasets = [(row, book.releases(row.name)) for row in book.datasets()]
                 found.append({"name": name, "datasets": datasets, "head": str(book.head), "problem": ""})
         except ThreeaError as error:
@@ -147,18 +146,9 @@ def _receipt(studio: Studio, table: OpenTable, choices: Choices) -> Receipt:
     )
     if choices.recipe not in proven_recipes():
         raise SettingError(f"recipe ({choices.recipe}) is none that the studio offers; choose another")
-    prepared = rehearse(order["data"], **prepare_options(order))
-    questions = tuple(
-        Question(
-            line.name,
-            words.percent(line.share),
-            line.count,
-            words.noise_multiplier(line.event),
-            words.event(line.event),
-        )
-        for line in prepared.plan.lines
-    )
-    return Receipt(order=order, text=str(prepared), questions=questions, rest=_rest(order["options"]))
+    text, lines = reading.rehearsed(order)
+    questions = tuple(Question(*line) for line in lines)
+    return Receipt(order=order, text=text, questions=questions, rest=_rest(order["options"]))
 
 
 def _rest(options: Mapping[str, Any]) -> str:
@@ -167,7 +157,7 @@ def _rest(options: Mapping[str, Any]) -> str:
         return "No ledger will remember it."
     rows = []
     if not options["new_ledger"]:
-        with Ledger(options["ledger"]) as book:
+        with Ledger(options["ledger"], reading=True) as book:
             rows = [row for row in book.datasets() if row.name == options["dataset"]]
     spent = rows[0].spent if rows else 0.0
     caps = [cap for cap in (options["cap"], rows[0].cap if rows else None) if cap is not None]
@@ -342,18 +332,15 @@ async def more_rows(request: Request) -> Response:
 
 
 def _drawn_rows(studio: Studio, form: Any, folder: Path) -> Path:
-    from threea.model_file import load_release
     from threea.pricing import check_numbers
-    from threea.publish import check_format, write_sample
-    from threea.table.conditions import given_texts
+    from threea.publish import check_format
 
     rows, kind = whole("rows", text_of(form, "rows")), text_of(form, "form")
     check_numbers(rows, None)
     if rows > MOST_DRAWN:
         raise SettingError(f"rows ({rows}) must be at most {MOST_DRAWN:,} here; for more, use threea sample")
     check_format(kind)
-    release = load_release(folder)
     lines = [line.strip() for line in text_of(form, "conditions").splitlines() if line.strip()]
     path = Path(tempfile.mkdtemp(dir=studio.uploads)) / f"{folder.name}-more.{kind}"
-    write_sample(release, path, kind, rows=rows, given=given_texts(release.schema, lines))
+    reading.draw_rows(folder, path, kind, rows, lines)
     return path

@@ -13,13 +13,13 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from threea.describe.preview import preview, sheets_of
-from threea.describe.propose_schema import propose_schema
 from threea.errors import SchemaError, SettingError, ThreeaError
+from threea.studio.choices import dialect_said
+from threea.studio.reading import preview, propose_schema, sheets_of
 from threea.studio.rendering import page, read_form, redirect, run_in_threadpool, studio_of, table_of, text_of
 from threea.studio.schema_form import KINDS, ColumnForm, read_columns
 from threea.studio.state import OpenTable, Studio
-from threea.table.dialect import Dialect, dialect_of
+from threea.table.dialect import Dialect
 from threea.table.schema import Column, Schema
 
 PUBLIC_BY_CODE = "made up by the program, which anyone may read"
@@ -67,8 +67,12 @@ def _uploaded(studio: Studio, file: object) -> OpenTable:
     if not name.isprintable() or name.startswith("."):
         raise SettingError("the file's name cannot be used; rename it")
     path = Path(tempfile.mkdtemp(dir=studio.uploads)) / name
-    with path.open("xb") as copy:
-        shutil.copyfileobj(file.file, copy)
+    try:
+        with path.open("xb") as copy:
+            shutil.copyfileobj(file.file, copy)
+    except OSError as error:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise SettingError(f"the file cannot be kept: {error.strerror}; put it into the studio's folder") from None
     return OpenTable(path=path, name=name, kind="upload")
 
 
@@ -120,9 +124,8 @@ def _sheets(table: OpenTable) -> list[str]:
 async def read_table(request: Request) -> Response:
     """Read a CSV file otherwise."""
     table, form = table_of(request), await read_form(request)
-    names = ("separator", "encoding", "decimal", "date_format", "sheet")
     try:
-        dialect = dialect_of(*(text_of(form, name) or None for name in names))
+        dialect = dialect_said(form)
     except ThreeaError as error:
         return await _show_table(request, table, error)
     studio_of(request).keep(table.reread(dialect))

@@ -17,6 +17,7 @@ _FIELDS = {
     "--dataset": "“Name of the dataset”",
     "--unit": "“Person to protect”",
     "--max-rows-per-unit": "“Rows per person, at most”",
+    "--format csv --spreadsheet-safe": "“Of CSV: an apostrophe before text that a spreadsheet might run”",
     "--rows": "“Synthetic rows”",
     "--cap": "“Cap”",
     "--new-ledger": "“A new ledger”",

@@ -47,8 +47,10 @@ def _end(kind: str, message: str) -> None:
 
 def release(order: dict[str, Any], tell: Tell) -> None:
     """Make a release, as `threea release` does."""
-    from threea import publish
+    from threea import publish, resuming
+    from threea.cost import size_of
     from threea.report import words
+    from threea.report.notes import notes
     from threea.session import prepare
     from threea.studio.choices import prepare_options
 
@@ -56,22 +58,22 @@ def release(order: dict[str, Any], tell: Tell) -> None:
     options = prepare_options(order)
     with publish.claim(order["out"], order["form"], ledger=options["ledger"]) as place:
         prepared = prepare(order["data"], **options)
-        rows = prepared.rows if isinstance(prepared.rows, int) else None
-        publish.check_room(place, len(prepared.table.layout), rows)
-        with outcome(lambda: stated(charged=prepared.table.charged, written=place.published)):
+        table = prepared.table
+        publish.take_room(place, (table.schema, table.layout), prepared.rows, size_of(order["data"]))
+        with outcome(lambda: prepared.fate(written=place.published)):
             tell(receipt=str(prepared))
-            made = prepared.run(lambda stage, done, of: tell(stage=stage, done=done, of=of))
+            made = prepared.made(lambda stage, done, of: tell(stage=stage, done=done, of=of))
             made = replace(made, spreadsheet_safe=order["spreadsheet_safe"])
-            publish.write(
+            resuming.write(
                 made,
                 place,
-                lambda done: tell(stage="writing synthetic rows", done=done, of=made.rows),
+                prepared.transcript,
+                progress=lambda done: tell(stage="writing synthetic rows", done=done, of=made.rows),
                 check=prepared.table.check_ledger,
             )
-            told = [words.REBALANCED if made.classes else "", made.rows_note]
-            told += [words.tried(made.recipe, made.tried) if made.tried else ""]
-            notes = [note for note in (*told, made.score.sentence if made.score else "") if note]
-            _finished(f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows.", notes)
+            told = notes(made, order["form"]) + ([words.tried(made.recipe, made.tried)] if made.tried else [])
+            told += [made.score.sentence] if made.score else []
+            _finished(f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows.", told)
 
 
 def evaluate(order: dict[str, Any], tell: Tell) -> None:

@@ -1,7 +1,9 @@
 """Cells: a public way to sort a column's values into finitely many boxes, and to draw a value from a box.
 
 A column's cells are, in order: its special values, its bins (or categories), "other" if it is open-ended, and one for
-missing. They are made from the schema or from noisy answers, never from rows.
+missing. They are made from the schema or from noisy answers, never from rows. Every value has one of them, so that the
+counts of all cells add up to the number of rows: where no value may be missing, one that is counts as "other", as the
+first category, or in the middle bin.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ class Categories:
     Example:
         >>> Categories(column="sex", count=2, missing=True).index(np.array([0, 1, -1, 7]))
         array([0, 1, 2, 2])
+        >>> Categories(column="sex", count=2, missing=False).index(np.array([0, 1, -1, 7]))
+        array([0, 1, 0, 0])
     """
 
     column: str
@@ -41,10 +45,16 @@ class Categories:
         """Number of cells."""
         return self.count + self.missing
 
+    @property
+    def unlisted(self) -> tuple[int, ...]:
+        """The cells of what the schema does not list: of other values, and of missing ones."""
+        return tuple(range(self.count - self.other, self.size))
+
     def index(self, values: Values) -> NDArray[np.int64]:
-        """Return each value's cell, -1 where it has none."""
+        """Return each value's cell."""
         known = (values >= 0) & (values < self.count)
-        return np.where(known, values, self.count if self.missing else -1).astype(np.int64)
+        unlisted = self.count if self.missing else self.count - 1 if self.other else 0
+        return np.where(known, values, unlisted).astype(np.int64)
 
     def draw(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Return a value from each cell."""
@@ -79,6 +89,11 @@ class Bins:
         return len(self.special) + len(self.edges) - 1 + self.missing
 
     @property
+    def unlisted(self) -> tuple[int, ...]:
+        """The cell of missing values, if there is one."""
+        return tuple(range(self.size - self.missing, self.size))
+
+    @property
     def single(self) -> bool:
         """Whether no bin holds more than one value."""
         edges = np.asarray(self.edges)
@@ -86,12 +101,13 @@ class Bins:
         return grained and bool((self.room(edges[:-1], edges[1:]) <= 1).all())
 
     def index(self, values: Values) -> NDArray[np.int64]:
-        """Return each value's cell, -1 where it has none."""
+        """Return each value's cell."""
         inner = np.asarray(self.edges[1:-1])
         cells = np.searchsorted(inner, values, side="right").astype(np.int64) + len(self.special)
         for position, special in enumerate(self.special):
             cells[values == special] = position
-        cells[np.isnan(values)] = self.size - 1 if self.missing else -1
+        middle = len(self.special) + (len(self.edges) - 1) // 2
+        cells[np.isnan(values)] = self.size - 1 if self.missing else middle
         return cells
 
     def draw(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -234,7 +250,9 @@ class Merged:
     """For each of the cells, which of the fewer it goes to; every number from 0 up to the largest occurs."""
 
     def __post_init__(self) -> None:
-        if len(self.groups) != self.cells.size or sorted(set(self.groups)) != list(range(max(self.groups) + 1)):
+        numbers = set(self.groups)
+        # Never a list up to the largest, which may be any number in a file that somebody made.
+        if len(self.groups) != self.cells.size or not numbers or numbers != set(range(len(numbers))):
             raise SettingError("each cell needs a group, and groups are numbered from 0 without gaps")
 
     @property
@@ -253,7 +271,7 @@ class Merged:
         return merged
 
     def index(self, values: Values) -> NDArray[np.int64]:
-        """Return each value's cell, -1 where it has none."""
+        """Return each value's cell."""
         return self.merge(self.cells.index(values))
 
 

@@ -14,55 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from threea.errors import InputError, SchemaError
+from threea.errors import SchemaError
 from threea.table import dates
 from threea.table.column_names import shown
-from threea.table.layout import is_declared, is_text, plain
+from threea.table.layout import is_text, plain
 from threea.table.patterns import looks
 from threea.table.schema import OTHER, Chunk, Column, Kind, Schema
+from threea.table.supported import kind_of, refuse_unsupported
 
 _NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?))\s*$"
 _DAYS = 100_000
 """So many days from 1970 on, dates of every type reach."""
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
-
-
-def kind_of(field: pa.Field) -> Kind:
-    """Return the kind that a column's type stands for.
-
-    Raises:
-        InputError: Columns of this type cannot be described by a schema.
-    """
-    if not is_declared(field):
-        return Kind.UNDECLARED
-    kind = plain(field.type)
-    if pa.types.is_timestamp(kind) and not _known_zone(kind):
-        raise InputError(f"column {field.name} has time zone {kind.tz}, which is unknown; convert it to UTC")
-    # Arrow cannot turn a dictionary of views into plain text.
-    usable = not (pa.types.is_dictionary(field.type) and pa.types.is_string_view(kind))
-    for test, found in (
-        (pa.types.is_boolean, Kind.BOOLEAN),
-        (pa.types.is_integer, Kind.INTEGER),
-        (pa.types.is_floating, Kind.REAL),
-        (pa.types.is_decimal, Kind.REAL),
-        (pa.types.is_date, Kind.DATE),
-        (pa.types.is_timestamp, Kind.DATETIME),
-        (pa.types.is_string, Kind.CATEGORICAL),
-        (pa.types.is_large_string, Kind.CATEGORICAL),
-        (pa.types.is_string_view, Kind.CATEGORICAL),
-        (pa.types.is_null, Kind.CATEGORICAL),
-    ):
-        if usable and test(kind):
-            return Kind.CATEGORICAL if pa.types.is_dictionary(field.type) else found
-    raise InputError(f"column {field.name} has type {field.type}, which is not supported; drop or convert it")
-
-
-def _known_zone(kind: pa.DataType) -> bool:
-    try:
-        pa.scalar(0, kind).cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def fit(schema: Schema, layout: pa.Schema) -> Schema:
@@ -75,6 +38,7 @@ def fit(schema: Schema, layout: pa.Schema) -> Schema:
     for names, where in ((described - present, "the data has not"), (present - described, "the schema has not")):
         if names:
             raise SchemaError(f"column {shown(sorted(names))}: {where}; schema and data must have the same columns")
+    refuse_unsupported(layout)
     for column in schema.columns:
         problem = _misfit(column, layout.field(column.name))
         if problem:

@@ -77,7 +77,7 @@ class Column:
     open_ended: bool = False
     """Whether values outside the list are kept, as "other"."""
     nullable: bool = True
-    """Whether values may be missing."""
+    """Whether values may be missing; where not, one that is counts as another (`table.cells`)."""
     special: tuple[float, ...] = ()
     """Values that stand apart from the rest, such as a spike at 0 or a code 999."""
     log: bool = False
@@ -227,6 +227,14 @@ def column_fields(column: Column) -> Iterable[tuple[str, Any]]:
     yield "nullable", column.nullable
 
 
+def is_dropped(name: str, fields: Any) -> bool:
+    """Tell whether a column's TOML section says that it is never read; whatever else it says does not matter then."""
+    said = fields.get("drop", False) if isinstance(fields, dict) else False
+    if not isinstance(said, bool):
+        raise SchemaError(f"column {name}: drop ({said}) must be true or false")
+    return said
+
+
 def column_from(name: str, fields: Any) -> Column:
     """Read a column from what its TOML section says."""
     known = {
@@ -241,6 +249,7 @@ def column_from(name: str, fields: Any) -> Column:
         "edges",
         "step",
         "as_read",
+        "drop",
     }
     if not isinstance(fields, dict) or set(fields) - known:
         wrong = ", ".join(sorted(set(fields) - known)) if isinstance(fields, dict) else str(fields)
@@ -271,6 +280,7 @@ def column_from(name: str, fields: Any) -> Column:
         return float(value)
 
     parsed = dict(fields, kind=kind)
+    parsed.pop("drop", None)
     for key in ("lower", "upper"):
         if key in fields:
             parsed[key] = number(fields[key])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from threea.table import codec, dates
+from threea.table import dates
 from threea.table.schema import Column, Kind, Origin, Schema
+from threea.table.supported import kind_of, refuse_unsupported
 
 _REAL_LIMIT = 2.0**100
 _BITS = 54
@@ -18,13 +19,14 @@ def widest(layout: pa.Schema, target: str | None, unit: str | None) -> Schema:
     Raises:
         InputError: A column is of a type that no schema describes.
     """
+    refuse_unsupported(layout)
     columns = tuple(_widest(field, is_id=field.name == unit) for field in layout)
     return Schema(columns, target=target, origin=Origin.TYPES)
 
 
 def _widest(field: pa.Field, *, is_id: bool) -> Column:
     # An id is never read, but it is counted by, and surrogates of its type are written.
-    kind = codec.kind_of(field)
+    kind = kind_of(field)
     bits, signed = _BITS, True
     if kind is Kind.INTEGER:
         bits, signed = min(field.type.bit_width, _BITS), pa.types.is_signed_integer(field.type)

@@ -1,7 +1,8 @@
 """The types of a release: a function of the schema and of declared types, never of values.
 
-Declared are the types of Parquet and Arrow schemas, of pandas' and NumPy's dtypes but `object`, and of polars. CSV and
-Python objects declare nothing: their columns are read as text, and take their type from the schema's kind.
+Declared are the types of Parquet and Arrow schemas, of pandas' and NumPy's dtypes but `object`, and of polars. CSV,
+lists and Python objects declare nothing: their columns are read as text, and take their type from the schema's kind.
+A list of categories is no part of a type (docs/proofs/readers.md).
 """
 
 from __future__ import annotations
@@ -37,8 +38,17 @@ def is_declared(field: pa.Field) -> bool:
 
 
 def declared(layout: pa.Schema) -> pa.Schema:
-    """Return the same columns without the notes that a file or frame carries: they may tell of its rows."""
-    return pa.schema([field.remove_metadata() if is_declared(field) else field for field in layout])
+    """Return the same columns without what may tell of the rows: notes, and how a dictionary's codes are stored."""
+    return one_width(pa.schema([field.remove_metadata() if is_declared(field) else field for field in layout]))
+
+
+def one_width(layout: pa.Schema) -> pa.Schema:
+    """Return the same columns, every dictionary with codes of 32 bits and in no order, however many words it has."""
+    return pa.schema([field.with_type(_one_width(field.type)) for field in layout], metadata=layout.metadata)
+
+
+def _one_width(kind: pa.DataType) -> pa.DataType:
+    return pa.dictionary(pa.int32(), kind.value_type) if pa.types.is_dictionary(kind) else kind
 
 
 def released(schema: Schema, layout: pa.Schema) -> pa.Schema:

@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 
 from threea.table.schema import LOOKS, Kind
 
-MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
-"""What counts as missing where values are text."""
-
 _LEAP = r"(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
 _DAY = (
     r"(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"

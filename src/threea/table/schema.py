@@ -18,14 +18,17 @@ from typing import Any
 
 from threea.errors import SchemaError
 from threea.table import learned
-from threea.table.column import LOOKS, OTHER, Chunk, Column, Kind, column_fields, column_from, toml_text
+from threea.table.column import LOOKS, OTHER, Chunk, Column, Kind, column_fields, column_from, is_dropped, toml_text
+from threea.table.dialect import Dialect
 from threea.table.learned import Distance
+from threea.table.reading_section import reading_from, reading_items
 from threea.table.rule_checks import check_rules
 from threea.table.rule_repair import check_possible
 from threea.table.rule_syntax import kept_rules, rule_lines, rules_from
 from threea.table.rules import Rule, worked_out
 
 __all__ = ["LOOKS", "OTHER", "Chunk", "Column", "Kind", "Origin", "Schema"]
+READING = "[reading]"
 
 
 class Origin(StrEnum):
@@ -53,6 +56,8 @@ class Schema:
         origin: Where it comes from: the owner, the table's types alone, answers of the door, or another release.
         source: For a schema of another release, that release's `synthetic_sha256`, where it is known.
         rules: What every row keeps; public knowledge as the rest is.
+        dropped: Columns of the table that are never read, and not released.
+        reading: How the file is written that it describes, if it is text or a sheet.
 
     Raises:
         SchemaError: Two columns of one name, a target that is not among them, or rules that cannot be kept.
@@ -65,6 +70,8 @@ class Schema:
     number_target: bool = False
     source: str = ""
     rules: tuple[Rule, ...] = ()
+    dropped: tuple[str, ...] = ()
+    reading: Dialect | None = None
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -143,6 +150,17 @@ class Schema:
             return str(self.origin)
         return f"taken from release {self.source or 'unnamed'}, whose epsilon is not in this certificate"
 
+    def without(self, names: Sequence[str]) -> Schema:
+        """Return the same schema with some columns that are never read.
+
+        Example:
+            >>> columns = {name: {"kind": "integer", "lower": 0, "upper": 9} for name in "ab"}
+            >>> Schema.of(columns).without(["b"]).dropped
+            ('b',)
+        """
+        kept = tuple(column for column in self.columns if column.name not in names)
+        return replace(self, columns=kept, dropped=tuple(dict.fromkeys((*self.dropped, *names))))
+
     def confirm(self) -> Schema:
         """Return the same schema, confirmed as public knowledge by the caller."""
         return replace(self, confirmed=True)
@@ -178,13 +196,14 @@ class Schema:
         columns = data.get("column")
         if not isinstance(columns, dict) or not columns:
             raise SchemaError("schema has no [column.NAME] sections; make a draft with `threea schema`")
-        known = ("target", "confirmed", "origin", "release", "column", "rules")
+        known = ("target", "confirmed", "origin", "release", "reading", "column", "rules")
         unknown = set(data) - set(known)
         if unknown:
             raise SchemaError(f"schema has unknown keys ({', '.join(sorted(unknown))}); known are {', '.join(known)}")
         origin, source = _origin_from(data)
         schema = cls.of(columns, data.get("target"), data.get("rules", []), folder)
-        return replace(schema, confirmed=data.get("confirmed") is True, origin=origin, source=source)
+        reading = reading_from(data.get("reading", {}))
+        return replace(schema, confirmed=data.get("confirmed") is True, origin=origin, source=source, reading=reading)
 
     @classmethod
     def of(
@@ -202,15 +221,16 @@ class Schema:
             >>> Schema.of({"age": {"kind": "integer", "lower": 0, "upper": 120}})["age"].upper
             120.0
         """
-        described = {name: column_from(name, fields) for name, fields in columns.items()}
+        dropped = tuple(name for name, fields in columns.items() if is_dropped(name, fields))
+        described = {name: column_from(name, fields) for name, fields in columns.items() if name not in dropped}
         kept = rules_from(list(rules) if isinstance(rules, tuple) else rules, described, folder)
-        return cls(tuple(described.values()), target=target, rules=kept)
+        return cls(tuple(described.values()), target=target, rules=kept, dropped=dropped)
 
     def to_toml(self, notes: Mapping[str, str] | None = None, *, marks: bool = False, release: str = "") -> str:
         """Write the schema as TOML.
 
         Args:
-            notes: What to say above a column, by name.
+            notes: What to say above a column, by name, and above the section on reading, by `READING`.
             marks: Whether to write down which columns were read from the rows: in a draft, never in a release.
             release: The `synthetic_sha256` of the release that this schema was discovered for, if it was.
         """
@@ -222,16 +242,24 @@ class Schema:
             lines.append(f"release = {toml_text(source)}")
         if self.target is not None:
             lines.append(f"target = {toml_text(self.target)}")
+        read = [f"{key} = {toml_text(value)}" for key, value in reading_items(self.reading)]
+        if read:
+            lines += ["", *_comments(notes, READING), READING, *read]
         for column in self.columns:
-            lines.append("")
-            lines += [f"# {line}" for line in (notes or {}).get(column.name, "").splitlines()]
+            lines += ["", *_comments(notes, column.name)]
             lines.append(f"[column.{toml_text(column.name)}]")
             lines += [f"{key} = {toml_text(value)}" for key, value in column_fields(column)]
             if marks and column.as_read:
                 lines.append(f"as_read = {toml_text(column.as_read)}")
+        for name in self.dropped:
+            lines += ["", f"[column.{toml_text(name)}]", "drop = true"]
         for rule in self.rules:
             lines += ["", *rule_lines(rule, self._by_name)]
         return "\n".join(lines) + "\n"
+
+
+def _comments(notes: Mapping[str, str] | None, about: str) -> list[str]:
+    return [f"# {line}" for line in (notes or {}).get(about, "").splitlines()]
 
 
 def _origin_from(data: Mapping[str, Any]) -> tuple[Origin, str]:

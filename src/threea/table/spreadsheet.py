@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from threea.table.layout import is_text
+from threea.table.layout import is_text, plain
 from threea.table.schema import Kind, Schema
 
 _BEGINS_LIKE_A_FORMULA = r"^[=+\-@\t\r]"
 _MADE_INERT = r"^'([=+\-@\t\r])"
+_NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?%?")
+"""Nothing is run where a cell holds a number, whatever it begins with."""
 _TEXT = (Kind.CATEGORICAL, Kind.ORDINAL, Kind.ID)
 """Kinds whose values are text; a negative number is none."""
+
+
+def formula_columns(schema: Schema, layout: pa.Schema) -> tuple[str, ...]:
+    """Return the text columns of whose listed values a spreadsheet would run one. Post-processing: no row is read.
+
+    Example:
+        >>> schema = Schema.of({"note": {"kind": "categorical", "categories": ["=1+1", "a-b"]}})
+        >>> formula_columns(schema, pa.schema({"note": pa.string()}))
+        ('note',)
+    """
+    listed = ((c, layout.field(c.name).type) for c in schema.columns if c.kind in _TEXT and c.name in layout.names)
+    return tuple(c.name for c, kind in listed if is_text(plain(kind)) and any(map(_is_run, c.categories)))
+
+
+def _is_run(text: str) -> bool:
+    return bool(re.match(_BEGINS_LIKE_A_FORMULA, text)) and not _NUMBER.fullmatch(text)
 
 
 def inert(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:

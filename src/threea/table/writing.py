@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
 from threea.errors import InputError
 from threea.table import codec
+from threea.table.csv_writing import CsvWriter
 from threea.table.dialect import Dialect
 from threea.table.from_types import of_kind
 from threea.table.layout import is_text, plain, released
@@ -40,8 +40,7 @@ class RowWriter:
     def __init__(self, sink: Any, form: str, layout: pa.Schema, dialect: Dialect | None = None) -> None:
         self._layout = pa.schema([_writable(field, form) for field in layout])
         if form == CSV:
-            options = (dialect or Dialect()).write_options()
-            self._writer: Any = pyarrow.csv.CSVWriter(sink, self._layout, write_options=options)
+            self._writer: Any = CsvWriter(sink, self._layout, dialect or Dialect())
         else:
             self._writer = pyarrow.parquet.ParquetWriter(sink, self._layout, compression="zstd")
 

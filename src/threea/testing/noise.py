@@ -1,7 +1,8 @@
-"""Noise that is silent, one-sided or seeded. A release made with any is stamped `guarantee: none`."""
+"""Noise that is silent, one-sided, seeded or repeated. A release made with any is stamped `guarantee: none`."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -97,6 +98,36 @@ class SeededNoise:
     def generator(self) -> np.random.Generator:
         """Return one that is seeded in turn."""
         return np.random.default_rng(int(self._rng.integers(1 << 62)))
+
+
+class RepeatedNoise(SeededNoise):
+    """Noise that the sums and their scale decide: a question gets the same answer however often it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def gaussian(self, sums: Integers, scale: float) -> Integers:
+        """Add rounded Gaussian noise."""
+        self._repeat(sums, scale)
+        return super().gaussian(sums, scale)
+
+    def laplace(self, sums: Integers, scale: float) -> Integers:
+        """Add rounded Laplace noise."""
+        self._repeat(sums, scale)
+        return super().laplace(sums, scale)
+
+    def exponential(self, scores: Integers, scale: float) -> int:
+        """Choose by the exponential mechanism."""
+        self._repeat(scores, scale)
+        return super().exponential(scores, scale)
+
+    def bernoulli(self, rate: float, size: int) -> NDArray[np.bool_]:
+        """Flip the same coins for every sample of this size."""
+        return np.random.default_rng(size).random(size) < rate
+
+    def _repeat(self, sums: Integers, scale: float) -> None:
+        digest = hashlib.sha256(np.asarray(sums).tobytes() + str(scale).encode()).digest()
+        self._rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
 
 
 def _whole(noise: NDArray[np.float64]) -> Integers:

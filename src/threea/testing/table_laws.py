@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from threea.anonymize.ledger import Ledger
 from threea.budget import Budget
 from threea.errors import UserError
 from threea.framework import Recipe
+from threea.ledger import Ledger
 from threea.release import Release
 from threea.testing.noise import OneSidedNoise, SilentNoise
 from threea.testing.releases import check_fits, hold, run

@@ -7,44 +7,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from threea.evaluate.areas import area_figure
 from threea.evaluate.attacks.nearness import Pool, entropies, scaled
-from threea.evaluate.attacks.scene import WORK, Scene, contrast, report, targets
-from threea.evaluate.intervals import area, clustered_share, figure, quantile
+from threea.evaluate.attacks.scene import WORK, Scene, contrast, paired, report, targets
+from threea.evaluate.intervals import clustered_share, figure, quantile
+from threea.evaluate.pairs import chance_of_hits, chance_of_sum
 from threea.table.schema import Kind
 
 Vector = NDArray[np.float64]
 QUERIES = 5_000
-_ORDER = "order statistics"
 
 
 def closest_record(scene: Scene) -> dict[str, Any]:
-    """Compare how near released rows come to training rows and to as many holdout rows."""
-    crowd = len(scene.train_crowd)
+    """Count for how many released rows a training row is the nearest real row, and for how many a holdout row is."""
+    crowd = len(scene.raw_train)
     count = min(len(scene.synthetic), QUERIES, max(WORK // (2 * crowd * scene.synthetic.shape[1]), 1))
     queries = scene.synthetic[:count]
-    to_train, to_holdout = (
-        Pool.of(scaled(raw[chosen], scene.schema)).nearest(queries, 1)
-        for raw, chosen in ((scene.raw_train, scene.train_crowd), (scene.raw_holdout, scene.holdout_crowd))
-    )
-    near, far = to_train[0][:, 0], to_holdout[0][:, 0]
-    untied = near != far
-    closer = (near < far)[untied]
-    # Released rows that share their nearest real row say the same thing about it: they are one piece of evidence.
-    winner = np.where(closer, to_train[1][untied, 0], crowd + to_holdout[1][untied, 0])
-    share, interval = clustered_share(closer, winner)
+    pool = Pool.of(scaled(np.concatenate([scene.raw_train, scene.raw_holdout]), scene.schema))
+    votes, nearest = np.zeros(2 * crowd), []
+    for block in pool.blocks(queries):
+        distances = pool.distances(queries[block])
+        nearest.append(np.column_stack([part.min(axis=1) for part in (distances[:, :crowd], distances[:, crowd:])]))
+        # Rows that are equally near share a released row's vote.
+        winners = distances == nearest[-1].min(axis=1, keepdims=True)
+        votes += (1 / winners.sum(axis=1)) @ winners
+    near = np.concatenate(nearest).astype(np.float64)
+    train, holdout = (np.bincount(scene.crowd, part).astype(np.float64) for part in (votes[:crowd], votes[crowd:]))
     figures = [
-        figure(f"{word} distance to {rows} rows", *quantile(distances.astype(np.float64), level), _ORDER)
-        for rows, distances in (("training", near), ("holdout", far))
+        figure(f"{word} distance to {rows} rows", *quantile(distances, level), "order statistics")
+        for rows, distances in (("training", near[:, 0]), ("holdout", near[:, 1]))
         for word, level in (("median", 0.5), ("5th percentile of", 0.05))
     ]
     figures.append(
         figure(
-            "share of released rows closer to a training row (ties left out)",
-            share,
-            interval,
-            "Clopper-Pearson at the effective number of nearest real rows (Korn and Graubard)",
+            "share of released rows closest to a training row",
+            *clustered_share(train, holdout),
+            "Clopper-Pearson at the effective number of nearest persons (Korn and Graubard)",
             0.5,
-            decides=True,
+            chance_of_sum((train - holdout) / count, scene.rng("closest record")),
         )
     )
     return report(
@@ -54,27 +54,21 @@ def closest_record(scene: Scene) -> dict[str, Any]:
         cannot_show="A few memorised rows among many drown in this average, and the distance itself is one of many.",
         claim="released rows lean towards the rows they were made from",
         figures=figures,
-        rows=f"{count} released rows against {crowd} training and {crowd} holdout rows; {untied.mean():.1%} not tied",
+        rows=f"{count} released rows against {crowd} training and {crowd} holdout rows",
     )
 
 
 def neighbour_ratio(scene: Scene) -> dict[str, Any]:
     """Compare how much nearer the nearest released row is than the second, for training and control rows."""
-    train, control = (_ratio(near.astype(np.float64)) for near in (scene.near_train, scene.near_control))
-    figures = [
-        figure(f"{word} ratio, {rows} rows", *quantile(ratios, level), _ORDER)
-        for rows, ratios in (("training", train), ("control", control))
-        for word, level in (("median", 0.5), ("5th percentile of", 0.05))
-    ]
-    lower = area(-train, -control)
-    figures.append(figure("probability that a training row has the lower ratio", *lower, "DeLong", 0.5, decides=True))
+    train, control = (-_ratio(near.astype(np.float64)) for near in (scene.near_train, scene.near_control))
+    name = "probability that a training row has the lower ratio"
     return report(
         "nearest-neighbour ratio",
         question="Does one released row stand out as near a training row, more than for rows the release never saw?",
         shows="Lower ratios for training rows mean that single released rows point at single training rows.",
         cannot_show="A row copied twice has a ratio of 1 and goes unseen, and so does a row that blurs into a crowd.",
         claim="single released rows point at single training rows",
-        figures=figures,
+        figures=[area_figure(name, (train, control), scene.pair, scene.rng("ratio"))],
         rows=targets(scene),
     )
 
@@ -108,7 +102,7 @@ def identifiability(scene: Scene) -> dict[str, Any]:
         shows="An excess means that released rows single training rows out better than real neighbours do.",
         cannot_show="The share itself is high for harmless fresh rows too; only its excess over control rows tells.",
         claim="released rows identify training rows better than rows the release never saw",
-        figures=contrast("share identifiable", train, control),
+        figures=paired("share identifiable", (train, control), scene),
         rows=f"{targets(scene)} and {len(scene.reference)} other real rows",
     )
 
@@ -118,17 +112,17 @@ def exact_copies(scene: Scene) -> dict[str, Any]:
     released = _signatures(scene, scene.raw_synthetic)
     known = set(released)
     train, control = (
-        np.array([row in known for row in _signatures(scene, raw)], np.bool_)
-        for raw in (scene.raw_train, scene.raw_holdout)
+        np.array([row in known for row in _signatures(scene, raw)], np.bool_) for raw in scene.raw_persons
     )
+    p = chance_of_hits(train, control)
     return report(
         "exact copies",
         question="Do training rows stand in the release word for word, more often than rows it never saw?",
         shows="An excess means that rows were copied; the share of holdout rows is what chance alone repeats.",
         cannot_show="A copy with one digit changed is no exact copy.",
         claim="training rows were copied",
-        figures=contrast("share found in the release", train, control),
-        rows=f"{len(train)} training and {len(control)} holdout rows against {len(released)} released rows",
+        figures=contrast("share found in the release", train.astype(np.float64), control.astype(np.float64), p),
+        rows=f"{len(train)} training and {len(control)} holdout rows, one a person, against {len(released)} released",
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.evaluate.attacks.nearness import Indices, Pool, Scaled, entropies, smallest
-from threea.evaluate.attacks.scene import Hits, Scene, contrast, report, targets
+from threea.evaluate.attacks.scene import Scene, paired, report, targets
 
 SECRETS = 6
 TOLERANCE = 0.01
@@ -33,7 +33,7 @@ def attribute_inference(scene: Scene) -> dict[str, Any]:
             np.abs(scene.synthetic[guess[number], secret] - rows[:, secret]) <= TOLERANCE
             for guess, rows in zip(guessed, (scene.train, scene.control), strict=True)
         ]
-        figures += contrast(f"right guesses of {names[secret]}", *right)
+        figures += paired(f"right guesses of {names[secret]}", (right[0], right[1]), scene)
     return report(
         "attribute inference",
         question="Given all of a row but one column, is that column guessed better for training rows than for others?",
@@ -82,19 +82,19 @@ def linkability(scene: Scene) -> dict[str, Any]:
     halves = [sorted(int(index) for index in half) for half in (order[: width // 2], order[width // 2 :])]
     pool = Pool.of(scene.synthetic)
     names = [column.name for column in scene.schema.valued]
-    linked = [linked_rows(pool, rows, halves) for rows in (scene.train, scene.control)]
+    linked = linked_rows(pool, scene.train, halves), linked_rows(pool, scene.control, halves)
     return report(
         "linkability",
         question="Can two halves of a training row be joined through the release, more often than halves of others?",
         shows="An excess means that the release helps to join files about the people in the training set.",
         cannot_show="It splits the columns one way of many; another split may link better.",
         claim="the release joins what belongs to one training row",
-        figures=contrast("share linked", *linked),
+        figures=paired("share linked", linked, scene),
         rows=f"{targets(scene)}; one half is {', '.join(names[index] for index in halves[0])}",
     )
 
 
-def linked_rows(pool: Pool, rows: Scaled, halves: Sequence[Sequence[int]], links: int = LINKS) -> Hits:
+def linked_rows(pool: Pool, rows: Scaled, halves: Sequence[Sequence[int]], links: int = LINKS) -> NDArray[np.bool_]:
     """Return whether the two halves of each row share one of their nearest released rows."""
     linked = []
     for block in pool.blocks(rows):

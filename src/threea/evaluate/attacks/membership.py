@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.errors import MissingExtra
+from threea.evaluate.areas import area_figure, weights
 from threea.evaluate.attacks.nearness import Pool, Scaled, cells
-from threea.evaluate.attacks.scene import FEWEST, Scene, report, targets
-from threea.evaluate.intervals import area, excess, figure
+from threea.evaluate.attacks.scene import Scene, report, targets
+from threea.evaluate.intervals import excess, figure, share
+from threea.evaluate.learned import learned
+from threea.evaluate.pairs import Swapped, by_person, chance
 
 Vector = NDArray[np.float64]
 FALSE_POSITIVES = 0.01
@@ -36,7 +38,7 @@ def density_ratio(scene: Scene) -> dict[str, Any]:
         shows="An area above one half means that membership can be guessed better than by a coin.",
         cannot_show=_AVERAGE,
         claim="membership of the training set can be guessed by density",
-        figures=_figures(train.astype(np.float64), control.astype(np.float64)),
+        figures=_figures((train.astype(np.float64), control.astype(np.float64)), scene.pair, scene.rng("density")),
         rows=f"{targets(scene)}; {len(scene.reference)} reference rows",
     )
 
@@ -45,51 +47,55 @@ def classifier(scene: Scene) -> dict[str, Any]:
     """Learn to tell members from distances and likelihoods, on rows whose membership the attacker knows.
 
     Half of the people teach the attacker, the other half are attacked. Scoring every row by a model fitted to the
-    others would use them all, but such scores hang together and their interval would be too narrow.
+    others would use them all, but such scores hang together. Another stay of a person whom the attacker knows is
+    recognised without any release: so a person is on one side.
     """
     samples = ((scene.train, scene.near_train), (scene.control, scene.near_control))
-    features = np.concatenate([_features(scene, rows, near) for rows, near in samples])
-    member = np.repeat([True, False], [len(scene.train), len(scene.control)])
+    features = [_features(scene, rows, near) for rows, near in samples]
     rng = scene.rng("membership classifier")
-    people = np.concatenate([scene.train_people, scene.control_people])
-    # Another stay of a person whom the attacker knows is recognised without any release.
-    taught = rng.permutation(int(people.max()) + 1)[people] % 2 == 0
-    attacked = member[~taught]
-    figures = []
-    # A few people may all fall on one side.
-    if (
-        min(np.count_nonzero(member[side] == kind) for side in (taught, ~taught) for kind in (True, False))
-        >= FEWEST // 2
-    ):
-        scores = _fitted(features[taught], member[taught], int(rng.integers(1 << 30)))(features[~taught])
-        figures = _figures(scores[attacked], scores[~attacked])
+    scores, attacked = learned((features[0], features[1]), scene.pair, int(rng.integers(1 << 30)))
     return report(
         "membership inference by classifier",
         question="Can a model that knows some members learn to tell the others, from distances and likelihoods?",
         shows="An area above one half means that membership can be learned.",
         cannot_show=_AVERAGE,
         claim="membership of the training set can be learned",
-        figures=figures,
-        rows=f"{targets(scene)}; {taught.sum()} of them teach the attacker, the other {len(attacked)} are attacked",
+        figures=_figures(scores, attacked, rng),
+        rows=f"{targets(scene)}; half of the people teach the attacker, {2 * len(attacked)} rows are attacked",
     )
 
 
-def _figures(train: Vector, control: Vector) -> list[dict[str, Any]]:
-    value = area(train, control)
-    # The threshold is taken from the control rows themselves; their spread enters the interval as that of a share.
-    threshold = np.sort(control)[::-1][int(FALSE_POSITIVES * len(control))]
-    true, false = train > threshold, control > threshold
+def _figures(rows: tuple[Vector, Vector], pair: NDArray[np.int64], rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Return how well the scores of training and of control rows, which are of these pairs of people, tell them."""
+    caught, threshold = _caught(rows, pair)
+    true, false = (by_person(scores >= threshold, pair) for scores in rows)
     name = f"true positives at {FALSE_POSITIVES:.0%} false positives"
+    p = chance(lambda swapped: caught(swapped).max(axis=1), len(true), 2 * len(pair), rng)
     return [
-        figure("area under the curve", *value, "DeLong", 0.5, decides=True),
-        figure(name, *_share(true, false), "Newcombe, about the control rows' share", float(false.mean())),
-        figure(f"{name}, excess", *excess(true, false), "Newcombe", 0.0, decides=True),
+        area_figure("area under the curve", rows, pair, rng),
+        figure(name, *share(true), "Clopper-Pearson over persons", float(false.mean())),
+        figure(f"{name}, excess", *excess(true, false), "Newcombe over persons", 0.0, p),
     ]
 
 
-def _share(true: NDArray[np.bool_], false: NDArray[np.bool_]) -> tuple[float, tuple[float, float]]:
-    base, (low, high) = float(false.mean()), excess(true, false)[1]
-    return float(true.mean()), (max(base + low, 0.0), min(base + high, 1.0))
+def _caught(rows: tuple[Vector, Vector], pair: NDArray[np.int64]) -> tuple[Callable[[Swapped], Vector], float]:
+    """Return a function from swaps to the true positives at each threshold, and the threshold that has most.
+
+    These are shares of the rows at or above a threshold; one with too many false positives has no true ones.
+    """
+    scores = np.concatenate(rows)
+    order = np.argsort(-scores, kind="stable")
+    scores, pairs, mass = scores[order], np.tile(pair, 2)[order], np.tile(weights(pair), 2)[order]
+    member = order < len(pair)
+    last = np.flatnonzero(np.append(scores[1:] != scores[:-1], True))
+    reached = np.cumsum(mass)[last]
+
+    def caught(swapped: Swapped) -> Vector:
+        true = np.cumsum((member ^ swapped[:, pairs]) * mass, axis=1)[:, last]
+        return np.where(reached - true <= FALSE_POSITIVES + 1e-9, true, 0.0)
+
+    true = caught(np.zeros((1, int(pair[-1]) + 1), np.bool_))[0]
+    return caught, float(scores[last][true.argmax()]) if true.any() else float("inf")
 
 
 def _features(scene: Scene, rows: Scaled, near: Scaled) -> Vector:
@@ -106,15 +112,3 @@ def _likelihood(column: Scaled, released: Scaled) -> Vector:
     counts = np.bincount(model, minlength=int(model.max()) + 2) + 0.5
     likelihood: Vector = np.log(counts / counts.sum())[mine]
     return likelihood
-
-
-def _fitted(features: Vector, member: NDArray[np.bool_], seed: int) -> Callable[[Vector], Vector]:
-    """Return the scores of a model fitted to rows whose membership is known."""
-    try:
-        import lightgbm
-    except ImportError:
-        raise MissingExtra("lightgbm", "evaluate") from None
-    settings = {"objective": "binary", "num_leaves": 8, "learning_rate": 0.05, "min_data_in_leaf": 20, "verbose": -1}
-    fixed = {"seed": seed, "deterministic": True, "num_threads": 1, "force_row_wise": True}
-    model = lightgbm.train(settings | fixed, lightgbm.Dataset(features, member), num_boost_round=100)
-    return lambda rows: np.asarray(model.predict(rows))

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.evaluate.attacks.scene import Hits, Scene, contrast, report
-from threea.evaluate.intervals import figure
+from threea.evaluate.attacks.scene import Scene, report
+from threea.evaluate.intervals import clustered_share, figure
+from threea.evaluate.pairs import chance_of_sum
 from threea.table.schema import Schema
 
 Columns = NDArray[np.float64]
@@ -32,47 +33,53 @@ TOGETHER = (3, 4, 5, 6)
 def singling_out(scene: Scene) -> list[dict[str, Any]]:
     """Attack with conditions on one column, and on a few together."""
     chosen = scene.rng("singling sample").permutation(len(scene.raw_synthetic))[: len(scene.synthetic)]
-    released, train, control = (
-        np.ascontiguousarray(raw[rows].T)
-        for raw, rows in (
-            (scene.raw_synthetic, chosen),
-            (scene.raw_train, scene.train_crowd),
-            (scene.raw_holdout, scene.holdout_crowd),
-        )
-    )
-    tried = f"{train.shape[1]} training and {control.shape[1]} holdout rows"
-    attacks = []
-    for name, predicates in (
-        ("one column", univariate(released, scene.schema, scene.rng("univariate"))),
-        ("several columns", multivariate(released, scene.schema, scene.rng("multivariate"))),
-    ):
-        hits = [
-            np.array([matches(rows, predicate) == 1 for predicate in predicates], np.bool_) for rows in (train, control)
-        ]
-        attacks.append(_report(name, hits, tried))
-    return attacks
+    released = np.ascontiguousarray(scene.raw_synthetic[chosen].T)
+    real = np.ascontiguousarray(np.concatenate([scene.raw_train, scene.raw_holdout]).T)
+    return [
+        _report(scene, "one column", univariate(released, scene.schema, scene.rng("univariate")), real),
+        _report(scene, "several columns", multivariate(released, scene.schema, scene.rng("multivariate")), real),
+    ]
 
 
-def _report(name: str, hits: list[Hits], rows: str) -> dict[str, Any]:
-    what = "share of conditions that hold for exactly one row"
-    nothing = [figure(what, 0.0, (0.0, 1.0), "no condition holds for one released row alone", 0.0)]
+def _report(scene: Scene, name: str, predicates: list[Predicate], real: Columns) -> dict[str, Any]:
+    half, count = len(scene.crowd), int(scene.crowd[-1]) + 1
+    persons = np.concatenate([scene.crowd, count + scene.crowd])
+    votes = np.zeros(2 * count)
+    for predicate in predicates:
+        matched = persons[np.flatnonzero(holds(real, predicate))]
+        if len(matched) and (matched == matched[0]).all():
+            votes[matched[0]] += 1
+    train, control = votes[:count], votes[count:]
+    singled = int(votes.sum())
+    figures = []
+    if singled:
+        how = "Clopper-Pearson at the effective number of persons (Korn and Graubard)"
+        p = chance_of_sum((train - control) / singled, scene.rng(f"singling {name}"))
+        what = "share of conditions for one person alone that hold for a training person"
+        figures.append(figure(what, *clustered_share(train, control), how, 0.5, p))
     return report(
         f"singling out by {name}",
-        question="Does what is true of one released row only hold for exactly one training row?",
-        shows="An excess over holdout rows means that the release tells training rows apart, not just rare kinds.",
+        question="Is what is true of one released row alone true of one training person alone?",
+        shows="A share above one half means that the release tells training persons apart, not just rare kinds.",
         cannot_show="Only conditions of this form were tried, and only as many as stated.",
         claim="conditions found in the release single out training rows",
-        figures=contrast(what, *hits) if len(hits[0]) else nothing,
-        rows=f"{len(hits[0])} conditions that hold for one released row, tried on {rows}",
+        figures=figures,
+        rows=f"{len(predicates)} conditions that hold for one released row, tried on {half} training and {half} "
+        f"holdout rows; {singled} hold for one person alone",
     )
+
+
+def holds(columns: Columns, predicate: Predicate) -> NDArray[np.bool_]:
+    """Return for which rows a predicate holds."""
+    kept = np.ones(columns.shape[1], np.bool_)
+    for index, compare, value in predicate:
+        kept &= np.isnan(columns[index]) if np.isnan(value) else compare(columns[index], value)
+    return kept
 
 
 def matches(columns: Columns, predicate: Predicate) -> int:
     """Return for how many rows a predicate holds."""
-    holds = np.ones(columns.shape[1], np.bool_)
-    for index, compare, value in predicate:
-        holds &= np.isnan(columns[index]) if np.isnan(value) else compare(columns[index], value)
-    return int(np.count_nonzero(holds))
+    return int(np.count_nonzero(holds(columns, predicate)))
 
 
 def univariate(released: Columns, schema: Schema, rng: np.random.Generator) -> list[Predicate]:

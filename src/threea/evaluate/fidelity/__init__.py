@@ -50,11 +50,15 @@ def fidelity(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
     schema, thinned = evidence.schema, evidence.weights is not None
     evidence = replace(evidence, synthetic=_in_private_ratio(evidence, seed))
     rows = min(evidence.holdout.num_rows, evidence.synthetic.num_rows)
-    fewer, floor = _drawn(evidence.synthetic, rows, seed), _drawn(evidence.holdout, rows, seed)
-    tables = {"train": evidence.train, "synthetic": evidence.synthetic, "matched": fewer, "floor": floor}
+    fewer, floor = (_drawn(table, rows, seed) for table in (evidence.synthetic, evidence.holdout))
+    tables = {"train": evidence.train, "synthetic": evidence.synthetic}
+    tables |= {"matched": evidence.synthetic.take(fewer), "floor": evidence.holdout.take(floor)}
+    people, others = evidence.units
+    drawn = evidence.released_units
+    units = {"train": people, "synthetic": drawn, "matched": drawn[fewer], "floor": others[floor]}
     chunks = {name: values.as_they_are(table, schema) for name, table in tables.items()}
     shared = values.cells_of(chunks["train"], chunks["synthetic"], schema)
-    cells = {name: Sorted.into(shared, chunk, seed) for name, chunk in chunks.items()}
+    cells = {name: Sorted.into(shared, chunk, seed, units.get(name)) for name, chunk in chunks.items()}
     columns = _columns(cells, schema)
     return {
         "rows": {"holdout" if name == "floor" else name: table.num_rows for name, table in tables.items()},
@@ -74,7 +78,7 @@ def fidelity(evidence: Evidence, seed: int = 0) -> dict[str, Any]:
         ],
         "correlation": _correlations(cells, schema, seed),
         "detector": detector(evidence, seed),
-        "rare_categories": rare_categories(tables, schema, seed),
+        "rare_categories": rare_categories(tables, schema, seed, units),
     }
 
 
@@ -87,9 +91,8 @@ def _in_private_ratio(evidence: Evidence, seed: int) -> pa.Table:
     return evidence.synthetic.filter(pa.array(chosen))
 
 
-def _drawn(table: pa.Table, rows: int, seed: int) -> pa.Table:
-    chosen = np.random.default_rng([seed, 3]).choice(table.num_rows, rows, replace=False)
-    return table.take(np.sort(chosen))
+def _drawn(table: pa.Table, rows: int, seed: int) -> NDArray[np.int64]:
+    return np.sort(np.random.default_rng([seed, 3]).choice(table.num_rows, rows, replace=False))
 
 
 def _columns(cells: dict[str, Sorted], schema: Schema) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Intervals for distances between two tables: leave out a tenth of both tables' rows at a time, and see what moves.
+"""Intervals for distances between two tables: leave out a tenth of both tables' people at a time, and see what moves.
 
 A bootstrap would not do: rows drawn twice make any two tables look further apart than they are.
 """
@@ -15,15 +15,19 @@ Floats = NDArray[np.float64]
 
 GROUPS, LEVEL = 10, 0.95
 INTERVAL = {
-    "method": "delete-a-group jackknife over the rows of both tables, Student's t, cut off at the figure's own bounds",
+    "method": "delete-a-group jackknife over the persons of both tables (over rows where no column names them), "
+    "Student's t, cut off at the figure's own bounds",
     "groups": GROUPS,
     "level": LEVEL,
 }
 
 
-def groups(rows: int, seed: int) -> NDArray[np.int64]:
-    """Put rows into groups of equal size, at random."""
-    return np.random.default_rng([seed, rows]).permutation(rows) % GROUPS
+def groups(rows: int, seed: int, units: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Put rows into groups, at random: all rows of a person into one, and equally many persons into each."""
+    person = np.arange(rows) if units is None else np.unique(units, return_inverse=True)[1]
+    persons = int(person.max(initial=-1)) + 1
+    group: NDArray[np.int64] = (np.random.default_rng([seed, rows]).permutation(persons) % GROUPS)[person]
+    return group
 
 
 def without_each(counts: Floats) -> Floats:

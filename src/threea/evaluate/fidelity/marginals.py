@@ -45,13 +45,13 @@ class Sorted:
         return cls.into([column.cells(BINS) for column in schema.valued], codec.encode(table, schema), seed)
 
     @classmethod
-    def into(cls, cells: Sequence[Cells], chunk: Chunk, seed: int) -> Sorted:
-        """Sort encoded rows into cells."""
+    def into(cls, cells: Sequence[Cells], chunk: Chunk, seed: int, units: Integers | None = None) -> Sorted:
+        """Sort encoded rows, which are of these people, into cells."""
         indices = [cell.index(chunk[cell.column]) for cell in cells]
         sizes = tuple(cell.size + 1 for cell in cells)
         placed = (np.where(index < 0, size - 1, index) for index, size in zip(indices, sizes, strict=True))
         rows = len(next(iter(chunk.values()))) if chunk else 0
-        return cls(tuple(placed), sizes, chunk, jackknife.groups(rows, seed))
+        return cls(tuple(placed), sizes, chunk, jackknife.groups(rows, seed, units))
 
     def joint(self, columns: Sequence[int]) -> Integers:
         """Return each row's cell in the joint table of some columns."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from threea.evaluate.fidelity import jackknife
 from threea.table.schema import Schema
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 BELOW = 0.01
 INTERVAL = {
@@ -24,13 +26,16 @@ INTERVAL = {
 }
 
 
-def rare_categories(tables: Mapping[str, pa.Table], schema: Schema, seed: int) -> dict[str, Any]:
+def rare_categories(
+    tables: Mapping[str, pa.Table], schema: Schema, seed: int, units: Mapping[str, Integers] = MappingProxyType({})
+) -> dict[str, Any]:
     """Compare the rare categories of the training rows with those of other tables.
 
     Args:
         tables: The table ``train``, and others.
         schema: What they hold.
         seed: Makes it repeatable.
+        units: Whose each row is, of tables where people have several.
 
     Returns:
         ``below`` (the share of training rows under which a category is rare), ``categories`` (how many there are),
@@ -44,13 +49,11 @@ def rare_categories(tables: Mapping[str, pa.Table], schema: Schema, seed: int) -
         int(max(np.nan_to_num(values[:, index], nan=-1.0).max() for values in coded.values())) + 1
         for index in range(len(listed))
     ]
-    counts = {name: _by_group(values, sizes, seed) for name, values in coded.items()}
+    groups = {name: jackknife.groups(table.num_rows, seed, units.get(name)) for name, table in tables.items()}
+    counts = {name: _by_group(values, sizes, groups[name]) for name, values in coded.items()}
     total = counts["train"].sum(axis=0)
     rare = (total > 0) & (total < BELOW * tables["train"].num_rows)
-    rows = {
-        name: _left(np.bincount(jackknife.groups(t.num_rows, seed), minlength=jackknife.GROUPS))
-        for name, t in tables.items()
-    }
+    rows = {name: _left(np.bincount(group, minlength=jackknife.GROUPS)) for name, group in groups.items()}
     result: dict[str, Any] = {"below": BELOW, "categories": int(rare.sum()), "interval": INTERVAL}
     for name in tables:
         if name != "train":
@@ -60,9 +63,8 @@ def rare_categories(tables: Mapping[str, pa.Table], schema: Schema, seed: int) -
     return result
 
 
-def _by_group(values: Floats, sizes: list[int], seed: int) -> Floats:
+def _by_group(values: Floats, sizes: list[int], groups: Integers) -> Floats:
     """Count every category of every column, within each group of rows."""
-    groups = jackknife.groups(len(values), seed)
     parts = [np.zeros((jackknife.GROUPS, 0))]
     for index, size in enumerate(sizes):
         known = ~np.isnan(values[:, index])

@@ -59,6 +59,7 @@ def utility(evidence: Evidence, seed: int = 0, progress: Progress | None = None)
     tables |= {"independent": baseline} if baseline is not None else {}
     coded = dict(zip(tables, matrices(list(tables.values()), evidence.schema), strict=True))
     coded["synthetic"] = replace(coded["synthetic"], weights=evidence.weights)
+    coded["holdout"] = replace(coded["holdout"], units=evidence.units[1])
     task = Task.of(coded["real"])
     pairs = [(learner, name) for learner in LEARNERS for name in ("real", "synthetic", "independent") if name in coded]
     fits = {f"{learner} on {name} rows": partial(fit, learner, coded[name], seed, task) for learner, name in pairs}
@@ -122,7 +123,7 @@ def _scores(models: dict[str, Fitted], coded: dict[str, Matrix], seed: int) -> d
         pairs.append(("reverse", models["real"], coded["synthetic"]))
     for name, model, test in pairs:
         figures, tested[name] = model.figures(test)
-        drawn[name] = metrics.draws(figures, tested[name], seed)
+        drawn[name] = metrics.draws(figures, tested[name], seed, model.tested(test).units)
     for other in ("real", "independent"):
         if other in drawn:
             drawn[f"synthetic_minus_{other}"] = {

@@ -41,7 +41,7 @@ def agreement(real: Fitted, synthetic: Fitted, test: Matrix, seed: int) -> dict[
     return {
         "method": "growth of the loss on real test rows when a feature is shuffled; rank correlation over features",
         "rows": count,
-        "spearman": metrics.summary(metrics.draws(figures, count, seed)["spearman"]),
+        "spearman": metrics.summary(metrics.draws(figures, count, seed, test.units)["spearman"]),
         "interval": metrics.INTERVAL,
         "features": [
             {"name": test.names[feature], "real": float(means[0][feature]), "synthetic": float(means[1][feature])}

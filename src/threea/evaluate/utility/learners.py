@@ -129,8 +129,7 @@ class Fitted:
 
         Rows that have weights of their own count by both.
         """
-        bound = self.task.settings[self.learner].get("test_rows")
-        test = _sampled(self.task.testable(test), bound, seed=0)
+        test = self.tested(test)
         if not len(test.target):
             raise InputError("no test row has a class that the training rows have; there is nothing to score")
         predicted = self.predict(test.values)
@@ -142,9 +141,13 @@ class Fitted:
         figures = metrics.classification(predicted, truth, positive)
         return lambda weights: figures(weights * own), len(test.target)
 
+    def tested(self, test: Matrix) -> Matrix:
+        """Return the rows of a table that it is tested on."""
+        return _sampled(self.task.testable(test), self.task.settings[self.learner].get("test_rows"), seed=0)
+
     def calibration(self, test: Matrix) -> list[dict[str, float]]:
         """Return the calibration curve on a test table, of the positive of two classes; empty of anything else."""
-        test = _sampled(self.task.testable(test), self.task.settings[self.learner].get("test_rows"), seed=0)
+        test = self.tested(test)
         if self.task.positive is None or not len(test.target):
             return []
         told = self.predict(test.values)[:, self.task.labels.index(self.task.positive)]

@@ -34,7 +34,8 @@ MEANINGS = {
     "spearman": "rank correlation of prediction and target; higher is better",
 }
 INTERVAL = {
-    "method": "percentile bootstrap over the test rows, predictions held fixed",
+    "method": "percentile bootstrap over the persons of the test rows (over rows where no column names them), "
+    "predictions held fixed",
     "resamples": RESAMPLES,
     "level": LEVEL,
 }
@@ -42,18 +43,26 @@ INTERVAL = {
 _CELLS = 4_000_000
 
 
-def draws(figures: Figures, rows: int, seed: int) -> dict[str, Floats]:
+def draws(figures: Figures, rows: int, seed: int, units: NDArray[np.int64] | None = None) -> dict[str, Floats]:
     """Return every figure's value on the rows as they are, followed by its values on bootstrap resamples.
 
-    Equal `rows` and `seed` make equal resamples, so two models' draws on the same rows may be subtracted.
+    Equal `rows`, `units` and `seed` make equal resamples, so two models' draws on the same rows may be subtracted.
+
+    Args:
+        figures: From weights to figures.
+        rows: How many rows there are.
+        seed: Makes the resamples repeatable.
+        units: Whose each row is: all rows of a person are drawn together. None if each row is a person.
     """
     rng = np.random.default_rng([seed, rows])
+    person = np.arange(rows) if units is None else np.unique(units, return_inverse=True)[1]
+    persons = int(person.max(initial=-1)) + 1
     parts = [figures(np.ones((1, rows)))]
     step = max(_CELLS // max(rows, 1), 1)
     for start in range(0, RESAMPLES, step):
         size = min(step, RESAMPLES - start)
-        chosen = (rng.integers(0, rows, rows) for _ in range(size))
-        parts.append(figures(np.array([np.bincount(rows_drawn, minlength=rows) for rows_drawn in chosen], float)))
+        chosen = (rng.integers(0, persons, persons) for _ in range(size))
+        parts.append(figures(np.array([np.bincount(drawn, minlength=persons)[person] for drawn in chosen], float)))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

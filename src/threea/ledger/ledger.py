@@ -12,15 +12,15 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from threea.anonymize.ledger_books import Account, Books, ChargeRow, DatasetRow, ReleaseRow
-from threea.anonymize.ledger_file import LedgerFile
 from threea.errors import BudgetRefused, InternalError, SettingError
+from threea.ledger.books import Account, Books, ChargeRow, DatasetRow, ReleaseRow
+from threea.ledger.file import LedgerFile
 
 _ROUNDING = 1e-9  # so that 0.1 and 0.2 fit a cap of 0.3
 
 
 class Ledger(LedgerFile):
-    """A record of what was spent on each dataset, in one SQLite file.
+    """A record of what was spent on each dataset, in one file.
 
     Guarantees:
         - Never overspends: of processes that race, only those whose releases fit the cap together pass.
@@ -33,6 +33,7 @@ class Ledger(LedgerFile):
     Args:
         path: The file. None keeps the ledger in memory, for this process alone.
         create: Make the file if it does not exist. Without it a path that leads nowhere is an error.
+        reading: Only look at it: neither a file that may be written nor room on the disk is needed.
 
     Attributes:
         new: Whether the file was made just now.
@@ -164,7 +165,7 @@ class Ledger(LedgerFile):
 
     def datasets(self) -> list[DatasetRow]:
         """List the datasets, by name."""
-        with self.transaction() as books:
+        with self.transaction(writing=False) as books:
             return [
                 DatasetRow(name, account.created, account.cap, len(account.costs), account.spent, account.delta)
                 for name, account in sorted(books.datasets.items())
@@ -172,12 +173,12 @@ class Ledger(LedgerFile):
 
     def releases(self, dataset: str | None = None) -> list[ReleaseRow]:
         """List the reservations, oldest first, of one dataset or of all."""
-        with self.transaction() as books:
+        with self.transaction(writing=False) as books:
             return [row for row in books.releases.values() if dataset in (None, row.dataset)]
 
     def charges(self, release: str) -> list[ChargeRow]:
         """List a release's charges, oldest first."""
-        with self.transaction() as books:
+        with self.transaction(writing=False) as books:
             return list(books.charges.get(release, []))
 
 

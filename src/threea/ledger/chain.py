@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -48,41 +48,65 @@ class LedgerHead:
 
 
 class Chain:
-    """The hashes of a ledger's entries, oldest first. It only grows."""
+    """The hashes of a ledger's entries, oldest first, and where each entry's line ends. It only grows.
 
-    def __init__(self) -> None:
-        self._hashes = [_BEFORE_THE_FIRST]
+    Args:
+        start: The byte of the file at which the first entry's line begins.
+    """
+
+    def __init__(self, start: int = 0) -> None:
+        self._entries = [(_BEFORE_THE_FIRST, start)]
 
     @property
     def head(self) -> LedgerHead:
         """The number of entries and the last hash."""
-        return LedgerHead(len(self._hashes) - 1, self._hashes[-1])
+        return LedgerHead(len(self._entries) - 1, self._entries[-1][0])
+
+    @property
+    def start(self) -> int:
+        """The byte at which the first line begins."""
+        return self._entries[0][1]
+
+    @property
+    def end(self) -> int:
+        """The byte at which the next line will begin."""
+        return self._entries[-1][1]
+
+    @property
+    def last_line(self) -> int:
+        """The byte at which the last line begins; that of the first if there is none."""
+        return self._entries[-2:][0][1]
 
     def holds(self, head: LedgerHead) -> bool:
         """Whether the chain went through this head."""
-        return 0 <= head.entries < len(self._hashes) and self._hashes[head.entries] == head.sha256
+        return 0 <= head.entries < len(self._entries) and self._entries[head.entries][0] == head.sha256
 
-    def verified(self, rows: Iterable[tuple[object, object, object]]) -> list[tuple[str, str]]:
-        """Return content and hash of the entries that follow, if each is as it was written.
+    def verified(self, lines: Iterable[bytes], after: int) -> Iterator[tuple[str, str]]:
+        """Give content and hash of the entries that follow one of the chain's, as long as each is as it was written.
 
         Args:
-            rows: Number, content and hash, in order, as read from the file.
+            lines: The lines, in order, as read from the file.
+            after: The number of the entry that they follow.
 
         Raises:
             ValueError: An entry is missing, altered, or in another place.
         """
-        before, entries = self.head.sha256, []
-        for number, row in enumerate(rows, start=self.head.entries + 1):
-            content = row[1]
-            before = entry_hash(before, content) if isinstance(content, str) else ""
-            if row != (number, content, before):
+        before = self._entries[after][0]
+        for number, written in enumerate(lines, start=after + 1):
+            _, _, content = written.decode("ascii").removesuffix("\n").split(" ", 2)
+            before = entry_hash(before, content)
+            if written != line_of(number, content, before):
                 raise ValueError(f"entry {number} is not as it was written")
-            entries.append((str(content), before))
-        return entries
+            yield content, before
 
-    def append(self, sha256: str) -> None:
-        """Go on to an entry's hash."""
-        self._hashes.append(sha256)
+    def append(self, sha256: str, size: int) -> None:
+        """Go on to an entry's hash, and to the end of its line of so many bytes."""
+        self._entries.append((sha256, self.end + size))
+
+
+def line_of(number: int, content: str, sha256: str) -> bytes:
+    """Return an entry as it is written: number, hash, content."""
+    return f"{number} {sha256} {content}\n".encode("ascii")
 
 
 def canonical(entry: dict[str, Any]) -> str:

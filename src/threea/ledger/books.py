@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from threea.anonymize.ledger_chain import Chain
+from threea.ledger.chain import Chain, line_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,13 @@ class Books:
         key: The ledger's secret, under which rows are fingerprinted.
         chain: The hashes of the entries.
         owners: The dataset of each fingerprint.
+
+    Args:
+        start: The byte of the file at which the first entry begins.
     """
 
-    def __init__(self) -> None:
-        self.key, self.chain = b"", Chain()
+    def __init__(self, start: int = 0) -> None:
+        self.key, self.chain = b"", Chain(start)
         self.datasets: dict[str, Account] = {}
         self.owners: dict[str, str] = {}
         self.releases: dict[str, ReleaseRow] = {}
@@ -113,6 +116,7 @@ class Books:
         """
         entry = json.loads(content)
         kind = entry.pop("kind")
+        entry.pop("nonce", None)
         acts: dict[str, Callable[..., None]] = {
             "ledger": self._made,
             "dataset": self._registered,
@@ -123,7 +127,7 @@ class Books:
             raise UnknownEntry
         # In this order: an entry that was cut short in between by an interrupt is entered again, not left out.
         acts[kind](**entry)
-        self.chain.append(sha256)
+        self.chain.append(sha256, len(line_of(self.chain.head.entries + 1, content, sha256)))
 
     def _made(self, *, key: str, created: str) -> None:
         self.key = bytes.fromhex(key)

@@ -3,17 +3,15 @@
 import os
 import random
 import shutil
-import sqlite3
 import stat
-from pathlib import Path
 
 import pytest
 
 from benchmarks import ledger_faults as faults
-from threea.anonymize import ledger_file as module
-from threea.anonymize.ledger import Ledger, open_ledger
-from threea.anonymize.ledger_chain import Chain, LedgerHead, canonical, entry_hash
 from threea.errors import BudgetRefused, LedgerError
+from threea.ledger import Ledger, log, open_ledger
+from threea.ledger import file as module
+from threea.ledger.chain import Chain, LedgerHead, canonical, entry_hash, line_of
 
 EVENT = {"event": "Gaussian", "noise_multiplier": 4.0}
 
@@ -126,66 +124,115 @@ def test_a_file_system_without_hard_links_gives_one_line_and_leaves_nothing(tmp_
     assert os.listdir(tmp_path) == []
 
 
-def test_a_ledger_and_its_journal_are_the_owners_alone(tmp_path):
-    with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.register("d", lambda key: "rows")
-        with ledger.transaction():
-            ledger.write({"kind": "ledger", "key": ""})
-            modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
-    assert modes == {"l.db": 0o600, "l.db-journal": 0o600}
+def test_a_ledger_is_the_owners_alone(tmp_path):
+    Ledger(tmp_path / "l.db", create=True).close()
+    assert (tmp_path / "l.db").stat().st_mode & 0o777 == 0o600
 
 
 # --- the chain ---------------------------------------------------------------------------------------------
 
 
+def entries_of(path):
+    """Return the entries' contents as they stand in the file."""
+    return [line.split(b" ", 2)[2].decode() for line in path.read_bytes()[log.PAGE :].splitlines()]
+
+
+def rewrite(path, contents):
+    """Write a ledger of such contents anew, as a forger might: whole, with right hashes."""
+    before, lines = "0" * 64, []
+    for number, content in enumerate(contents, start=1):
+        before = entry_hash(before, content)
+        lines.append(line_of(number, content, before))
+    path.write_bytes(log.first_page(len(lines)) + b"".join(lines))
+
+
 def test_each_hash_covers_the_one_before_and_the_content(path):
-    rows = sqlite3.connect(path).execute("SELECT number, content, sha256 FROM entries").fetchall()
+    rows = [line.decode().split(" ", 2) for line in path.read_bytes()[log.PAGE :].splitlines()]
     before = "0" * 64
-    for place, (number, content, sha256) in enumerate(rows, start=1):
-        assert number == place
+    for place, (number, sha256, content) in enumerate(rows, start=1):
+        assert number == str(place)
         assert sha256 == entry_hash(before, content)
         before = sha256
     with Ledger(path) as ledger:
         assert ledger.head == LedgerHead(8, before)
-        assert all(ledger.holds(LedgerHead(number, sha256)) for number, _, sha256 in rows)
+        assert all(ledger.holds(LedgerHead(int(number), sha256)) for number, sha256, _ in rows)
         assert not ledger.holds(LedgerHead(7, before))
         assert not ledger.holds(LedgerHead(9, before))
 
 
-def rewrite(path, act):
-    """Change the entries behind the ledger's back, and put the triggers back."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("BEGIN")
-    for trigger in ("update", "delete"):
-        connection.execute(f"DROP TRIGGER entries_no_{trigger}")
-    act(connection)
-    for statement in module._SCHEMA[1:]:
-        connection.execute(statement)
-    connection.execute("COMMIT")
-    connection.close()
+def swap(number, old, new):
+    def act(lines):
+        assert old in lines[number - 1]
+        lines[number - 1] = lines[number - 1].replace(old, new, 1)
+
+    return act
 
 
-CHANGE = "UPDATE entries SET content = replace(content, '{}', '{}') WHERE number = {}"
-REWRITES = {
-    "a cap raised": CHANGE.format('"cap":10.0', '"cap":99.0', 2),
-    "an epsilon lowered": CHANGE.format('"epsilon":1.0', '"epsilon":0.1', 3),
-    "a dataset renamed": CHANGE.format('"d"', '"e"', 5),
-    "content as bytes": "UPDATE entries SET content = CAST(content AS BLOB) WHERE number = 4",
-    "the last entry gone": "DELETE FROM entries WHERE number = 8",
-    "a middle entry gone": "DELETE FROM entries WHERE number = 5",
-    "all entries gone": "DELETE FROM entries",
-    "a number changed": "UPDATE entries SET number = 80 WHERE number = 8",
-    "the count lowered": "PRAGMA user_version = 7",
-    "the count raised": "PRAGMA user_version = 9",
+CHANGES = {
+    "a cap raised": swap(2, b'"cap":10.0', b'"cap":99.0'),
+    "an epsilon lowered": swap(3, b'"epsilon":1.0', b'"epsilon":0.1'),
+    "a dataset renamed": swap(5, b'"d"', b'"e"'),
+    "a hash in capitals": lambda lines: lines.__setitem__(3, lines[3].upper()),
+    "a byte that is no text": swap(4, b"kind", b"k\xefnd"),
+    "a byte that was never written": swap(4, b"kind", b"k\0nd"),
+    "the last entry gone": lambda lines: lines.pop(),
+    "a middle entry gone": lambda lines: lines.pop(4),
+    "all entries gone": lambda lines: lines.clear(),
+    "an entry twice": lambda lines: lines.insert(4, lines[4]),
+    "two entries swapped": lambda lines: lines.insert(4, lines.pop(5)),
+    "a number changed": swap(8, b"8 ", b"80 "),
+    "a number with a zero before it": swap(8, b"8 ", b"08 "),
+    "a line's end lost": swap(5, b"\n", b" "),
+    "the last line's end lost": swap(8, b"\n", b""),
+    "an empty line": lambda lines: lines.insert(4, b"\n"),
+    "a strange line at the end": lambda lines: lines.append(b"9 9 9\n"),
 }
 
 
-@pytest.mark.parametrize("act", REWRITES.values(), ids=REWRITES)
+def changed(path, act):
+    stored = path.read_bytes()
+    lines = stored[log.PAGE :].splitlines(keepends=True)
+    act(lines)
+    with path.open("r+b") as file:
+        file.write(stored[: log.PAGE] + b"".join(lines))
+        file.truncate()
+
+
+@pytest.mark.parametrize("act", CHANGES.values(), ids=CHANGES)
 def test_entries_changed_behind_its_back_are_noticed(path, act):
     with Ledger(path) as ledger:
-        rewrite(path, lambda connection: connection.execute(act))
+        changed(path, act)
         refuses("is damaged|no longer holds", ledger.check)
     refuses("is damaged; restore it from a backup", Ledger, path)
+
+
+@pytest.mark.parametrize("entries", [0, 9, 2**60])
+def test_a_number_of_entries_that_are_not_there_is_noticed(path, entries):
+    with path.open("r+b") as file:
+        file.write(log.header(entries))
+    refuses("is damaged; restore it from a backup", Ledger, path)
+
+
+@pytest.mark.parametrize("start", [0, 78, 4095, 4097, 2**40, 10**19, 10**20 - 1])
+def test_entries_that_do_not_begin_where_the_first_page_says_are_noticed(path, start):
+    with Ledger(path) as ledger:
+        with path.open("r+b") as file:
+            file.write(log.header(8, start))
+        refuses("is damaged|no longer holds", ledger.check)
+    refuses("is damaged", Ledger, path)
+
+
+def test_a_lowered_number_of_entries_forgets_none(path):
+    """As a lost write of the first page would leave it: whole lines beyond the number stand."""
+    for entries in (7, 3, 1):
+        with path.open("r+b") as file:
+            file.write(log.header(entries))
+        with Ledger(path, reading=True) as ledger:
+            assert (ledger.head.entries, ledger.datasets()[0].spent) == (8, 3.0)
+        assert path.read_bytes().startswith(log.header(entries)), "looking changes nothing"
+    with Ledger(path) as ledger:
+        assert ledger.head.entries == 8
+    assert path.read_bytes().startswith(log.header(8))
 
 
 def test_a_forger_who_rebuilds_the_chain_is_found_by_an_earlier_certificate(path):
@@ -193,14 +240,7 @@ def test_a_forger_who_rebuilds_the_chain_is_found_by_an_earlier_certificate(path
     with Ledger(path) as ledger:
         certified = ledger.head
 
-    def forge(connection):
-        before = "0" * 64
-        for number, content in connection.execute("SELECT number, content FROM entries").fetchall():
-            content = content.replace('"cap":10.0', '"cap":99.0')
-            before = entry_hash(before, content)
-            connection.execute("UPDATE entries SET content = ?, sha256 = ? WHERE number = ?", (content, before, number))
-
-    rewrite(path, forge)
+    rewrite(path, [content.replace('"cap":10.0', '"cap":99.0') for content in entries_of(path)])
     with Ledger(path) as ledger:
         assert ledger.datasets()[0].cap == 99.0
         assert ledger.head.entries == certified.entries
@@ -224,23 +264,18 @@ NO_ENTRIES = {
 
 @pytest.mark.parametrize("content", NO_ENTRIES.values(), ids=NO_ENTRIES)
 def test_content_that_no_ledger_writes_is_an_error_even_with_right_hashes(path, content):
-    with Ledger(path) as ledger:
-        row = (9, content, entry_hash(ledger.head.sha256, content))
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
-    connection.execute("PRAGMA user_version = 9")
-    connection.close()
+    rewrite(path, [*entries_of(path), content])
     refuses("another version|newer", Ledger, path)
 
 
 def test_an_unverified_entry_is_told_from_a_verified_one():
     chain = Chain()
-    first = canonical({"kind": "x"})
-    good = (1, first, entry_hash(chain.head.sha256, first))
-    assert chain.verified([good]) == [good[1:]]
-    for bad in [(2, *good[1:]), (1, first + " ", good[2]), (1, first, "0" * 64), (1, None, good[2]), (1, first, None)]:
+    content = canonical({"kind": "x"})
+    sha256 = entry_hash(chain.head.sha256, content)
+    assert list(chain.verified([line_of(1, content, sha256)], after=0)) == [(content, sha256)]
+    for bad in [(2, content, sha256), (1, content + " ", sha256), (1, content, "0" * 64)]:
         with pytest.raises(ValueError, match="entry 1"):
-            chain.verified([bad])
+            list(chain.verified([line_of(*bad)], after=0))
     assert chain.head.entries == 0, "checking enters nothing"
 
 
@@ -345,19 +380,12 @@ def test_a_ledger_replaced_within_a_transaction_is_noticed_at_its_end(path):
 
 
 def test_a_copy_that_went_its_own_way_is_noticed_when_put_over(path):
-    """Both made the same number of changes since they parted, which is all that SQLite's own cache looks at."""
     other = path.with_name("other.db")
     with Ledger(path) as ledger:
         shutil.copy(path, other)
         reserve(ledger, 1.0)
-        connection = sqlite3.connect(other, isolation_level=None)
-        content = canonical({"kind": "charge"})
-        connection.execute("BEGIN")
-        connection.execute("INSERT INTO entries VALUES (9, ?, ?)", (content, entry_hash(ledger.head.sha256, content)))
-        connection.execute("PRAGMA user_version = 9")
-        connection.execute("COMMIT")
-        connection.close()
-        assert other.read_bytes()[24:28] == path.read_bytes()[24:28]
+        with Ledger(other) as own:
+            reserve(own, 1.0)
         shutil.copyfile(other, path)
         refuses("no longer holds what was written to it", reserve, ledger)
 
@@ -403,11 +431,11 @@ def test_an_interrupt_right_after_the_commit_leaves_nothing_out(tmp_path, monkey
     """The entry is on disk, and the books of the process that goes on hold it, too."""
     append, cut = Chain.append, []
 
-    def interrupted(chain, sha256):
+    def interrupted(chain, sha256, size):
         if not cut:
             cut.append(sha256)
             raise KeyboardInterrupt
-        append(chain, sha256)
+        append(chain, sha256, size)
 
     with Ledger(filled(tmp_path / "l.db") if on_disk else None) as ledger:
         ledger.register("d", lambda key: "rows", cap=10.0)
@@ -426,7 +454,7 @@ def test_an_interrupt_right_after_the_commit_leaves_nothing_out(tmp_path, monkey
 @pytest.fixture
 def unsynced(monkeypatch):
     """Leave out the waiting for a disk: these tests change bytes, and do not pull a plug."""
-    monkeypatch.setattr(module, "_PRAGMAS", ("synchronous = OFF", *module._PRAGMAS[1:]))
+    monkeypatch.setattr(log, "sync", lambda descriptor: None)
 
 
 def test_random_faults_are_noticed_or_harmless(tmp_path, unsynced):
@@ -445,24 +473,19 @@ def raise_a_cap(content, chance):
     content[content.index(b'"cap":2.5') + 6] ^= 4
 
 
+def believed(chain, lines, after):
+    """Take each line for what it says."""
+    for line in lines:
+        _, sha256, content = line.decode().strip().split(" ", 2)
+        yield content, sha256
+
+
 @pytest.mark.parametrize("live", [True, False])
 def test_the_faults_would_find_a_ledger_without_a_chain(tmp_path, unsynced, monkeypatch, live):
     shape, chance = faults.shapes(tmp_path)["two releases"], random.Random(3)
     monkeypatch.setitem(faults.BYTES, faults.FLIP, raise_a_cap)
     strike = (tmp_path / "struck.db", shape, faults.FLIP, chance)
     assert faults.trial(*strike, live=live) == "noticed"
-    monkeypatch.setattr(Chain, "verified", lambda chain, rows: [(content, sha256) for _, content, sha256 in rows])
+    monkeypatch.setattr(Chain, "verified", believed)
     with pytest.raises(faults.Forgotten, match=r"dataset 0: .*cap=6\.5"):
         faults.trial(*strike, live=live)
-
-
-def test_a_crash_in_mid_transaction_is_rolled_back(tmp_path, unsynced):
-    shape = faults.shapes(tmp_path)["crashed in mid-transaction"]
-    path = Path(tmp_path / "crashed.db")
-    path.write_bytes(shape.main)
-    refuses("is damaged", Ledger, path)
-    path.write_bytes(shape.main)
-    path.with_name("crashed.db-journal").write_bytes(shape.journal)
-    with Ledger(path) as ledger:
-        assert ledger.head == shape.head
-        assert {row.name: row.spent for row in ledger.datasets()} == shape.spent
