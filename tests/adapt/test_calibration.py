@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 from threea.adapt.calibration import MOST_CLASSES, WAY, calibrated
-from threea.adapt.taught import Waves, softmax
+from threea.adapt.taught import softmax
 from threea.adapt.teacher import CALIBRATION
-from threea.adapt.waves import random_waves
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
@@ -51,11 +50,6 @@ def prepared(classes: int, noise: Any, epsilon: float = 1.0) -> tuple[PrivateTab
     return opened, plan, replace(model, features=merged, edges=()), codes
 
 
-def flat(model: TreeModel, classes: int) -> Waves:
-    """Return waves that add nothing."""
-    return random_waves(model, range(FEATURES), 4, classes)
-
-
 def probabilities(weights: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return what weights say of rows."""
     return softmax(weights[:, codes + CELLS * np.arange(FEATURES)[:, None]].sum(axis=1))
@@ -73,9 +67,7 @@ def test_a_teacher_that_is_too_sure_learns_how_sure_it_may_be(classes: int, nois
     opened, plan, model, codes = prepared(classes, noise)
     wrong = 3 * weights_of(classes)
     wrong[-1, :CELLS] += 1.5
-    scaling = calibrated(
-        wrong, flat(model, classes), model, range(classes), range(FEATURES), opened, plan[CALIBRATION], way=1.0
-    )
+    scaling = calibrated(wrong, model, range(classes), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
     assert scaling
     before = off(wrong, classes, codes)
     assert off(scaling.weights(wrong, CELLS), classes, codes) < 0.2 * before
@@ -86,7 +78,7 @@ def test_unless_told_to_it_goes_part_of_the_way_and_keeps_the_ratio_of_the_class
     opened, plan, model, codes = prepared(classes, SilentNoise())
     wrong = 3 * weights_of(classes)
     wrong[-1, :CELLS] += 1.5
-    scaling = calibrated(wrong, flat(model, classes), model, range(classes), range(FEATURES), opened, plan[CALIBRATION])
+    scaling = calibrated(wrong, model, range(classes), range(FEATURES), opened, plan[CALIBRATION])
     assert scaling
     found = scaling.weights(wrong, CELLS)
     stretch = np.trace(scaling.matrix) / np.linalg.matrix_rank(scaling.matrix)
@@ -98,7 +90,7 @@ def test_unless_told_to_it_goes_part_of_the_way_and_keeps_the_ratio_of_the_class
 def test_classes_that_are_mixed_up_are_told_apart_again() -> None:
     opened, plan, model, codes = prepared(4, SilentNoise())
     mixed = np.array([[1, 0, 0, 0], [0, 0.7, 0.3, 0], [0, 0.3, 0.7, 0], [0, 0, 0.3, 0.7]]) @ weights_of(4)
-    scaling = calibrated(mixed, flat(model, 4), model, range(4), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
+    scaling = calibrated(mixed, model, range(4), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
     assert scaling
     assert off(scaling.weights(mixed, CELLS), 4, codes) < 0.5 * off(mixed, 4, codes)
 
@@ -106,9 +98,7 @@ def test_classes_that_are_mixed_up_are_told_apart_again() -> None:
 def test_of_two_classes_the_order_of_the_rows_stays() -> None:
     """A teacher that knows nothing, or the opposite, is made unsure, not turned around."""
     opened, plan, model, _ = prepared(2, SilentNoise())
-    scaling = calibrated(
-        -weights_of(2), flat(model, 2), model, range(2), range(FEATURES), opened, plan[CALIBRATION], way=1.0
-    )
+    scaling = calibrated(-weights_of(2), model, range(2), range(FEATURES), opened, plan[CALIBRATION], way=1.0)
     assert scaling
     assert 0 < scaling.matrix[1, 1] < 0.1
 
@@ -117,9 +107,7 @@ def test_it_asks_one_question_of_counts() -> None:
     """Of two classes a row adds 1 in one place, of four in four: the noise is that of so many counts."""
     for classes in (2, 4):
         opened, plan, model, _ = prepared(classes, SilentNoise())
-        calibrated(
-            weights_of(classes), flat(model, classes), model, range(classes), range(FEATURES), opened, plan[CALIBRATION]
-        )
+        calibrated(weights_of(classes), model, range(classes), range(FEATURES), opened, plan[CALIBRATION])
         asked = [line for line in opened.spent(plan) if line.name == CALIBRATION]
         assert [line.count for line in asked] == [1]
 

@@ -14,19 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from threea.adapt.taught import Waves, all_classes, softmax
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.gradient import GRID
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Stack
-from threea.anonymize.score_histogram import ScoreHistogram
+from threea.anonymize.score_histogram import MOST_LEAVES, ScoreHistogram, Trees
 from threea.anonymize.wave_gradient import WaveLogits
 from threea.approximate.denoise import proportions
 from threea.approximate.tree_model import TreeModel
+from threea.table.cells import Merged
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -40,6 +41,8 @@ calibration, .962 without)."""
 # Settings, all of them chosen.
 _RANGES, _ROWS = 12, 20_000
 """Ranges of a logit, and rows drawn from the tree."""
+GRID = 1 << 16
+"""Steps of a logit in 1."""
 _STRETCH, _STRETCH_OFF, _MIX_OFF, _SHIFT_OFF = 0.7, 0.4, 0.15, 2.0
 """What a logit is taken to be stretched by before it is asked, and how far that may be off; how far each class's own
 stretch and mixture of logits, and its shift."""
@@ -79,13 +82,13 @@ class Scaling:
 
 def calibrated(
     weights: Floats,
-    waves: Waves,
     model: TreeModel,
     classes: Sequence[int],
     learned: Sequence[int],
     table: PrivateTable,
     charge: Charge,
     way: float = WAY,
+    waves: Waves | None = None,
 ) -> Scaling | None:
     """Ask how logits go with labels, and return how to scale them; None if by noisy counts nobody has a class.
 
@@ -94,28 +97,55 @@ def calibrated(
 
     Args:
         weights: One row per class, one column per merged cell of the learned features.
-        waves: What is added to the sums of these.
         model: Where rows are drawn from.
         classes: Those that the teacher knows; at most `MOST_CLASSES`.
         learned: Positions of the features that it looks at.
         table: Whom to ask.
         charge: What pays.
         way: How far to scale, of all the way.
+        waves: What is added to the sums of weights, if anything.
     """
     assert model.label is not None
-    mixed = np.array([[-1.0, 1.0]]) if len(classes) == 2 else np.eye(len(classes)) - 1 / len(classes)
-    scores = [
-        WaveLogits(waves.space, line @ weights, waves.frequencies, line @ waves.amplitudes) for line in mixed[:, None]
-    ]
-    rows = _Scored.of(scores, model, classes, learned)
+    cells = tuple(model.features[index].merged for index in learned)
+    scores = weights[1:] - weights[:1] if len(classes) == 2 else weights - weights.mean(axis=0)
+    scorers: list[Trees | WaveLogits] = [weight_sums(cells, line) for line in scores]
+    if waves is not None:
+        own = waves.amplitudes
+        amplitudes = own[1:] - own[:1] if len(classes) == 2 else own - own.mean(axis=0)
+        scorers = [
+            WaveLogits(waves.space, line[None], waves.frequencies, heights[None])
+            for line, heights in zip(scores, amplitudes, strict=True)
+        ]
+    rows = _Scored.of(scorers, model, classes, learned)
     if not rows.weights.sum() > 0:
         # By the noisy counts there is nobody: nothing to ask.
         return None
     cuts = [tuple(np.unique(_quantiles(score, rows.evenly)).tolist()) for score in rows.steps]
-    histograms = (ScoreHistogram(model.label, logits, cut) for logits, cut in zip(scores, cuts, strict=True))
+    histograms = (ScoreHistogram(model.label, scorer, cut) for scorer, cut in zip(scorers, cuts, strict=True))
     answer = table.measure(Stack(tuple(histograms)), charge)
     counted = [part.value[list(classes)] for part in answer.parts]
     return Scaling(*rows.scaled(counted, cuts, answer.stddev, way), answer.stddev)
+
+
+def weight_sums(cells: tuple[Merged, ...], weights: Floats) -> Trees:
+    """Return sums of cells' weights as trees: one for each feature, with a leaf for each cell."""
+    whole = np.round(weights * GRID).astype(np.int64)
+    offsets = np.cumsum([0, *(merged.size for merged in cells)])
+    most = min(MOST_LEAVES, max(merged.size for merged in cells))
+    owned = [
+        (start, end, slice(first, min(first + most, end)))
+        for start, end in pairwise(offsets.tolist())
+        for first in range(start, end, most)
+    ]
+    # As small as can be: of thousands of features, these are gigabytes.
+    reachable = np.full((len(owned), offsets[-1]), (1 << most) - 1, np.int32 if most < 32 else np.int64)
+    values = np.zeros((len(owned), most), np.int64)
+    for tree, (start, end, own) in enumerate(owned):
+        count = own.stop - own.start
+        reachable[tree, start:end] = 0
+        reachable[tree, own] = 1 << np.arange(count)
+        values[tree, :count] = whole[own]
+    return Trees(cells, reachable, values)
 
 
 def _quantiles(score: Whole, weights: Floats) -> Whole:
@@ -142,13 +172,17 @@ class _Scored:
 
     @classmethod
     def of(
-        cls, scores: Sequence[WaveLogits], model: TreeModel, classes: Sequence[int], learned: Sequence[int]
+        cls,
+        scorers: Sequence[Trees | WaveLogits],
+        model: TreeModel,
+        classes: Sequence[int],
+        learned: Sequence[int],
     ) -> _Scored:
         group, codes = model.draw_balanced(_ROWS, np.random.default_rng(1))
         known = np.isin(group, classes)
         group = group[known]
         cells = [model.features[index].merged.merge(codes[index][known]) for index in learned]
-        total = np.vstack([logits.scores(cells) for logits in scores])
+        total = np.vstack([scorer.scores(cells) for scorer in scorers])
         often = np.bincount(group, minlength=len(model.sizes))[group]
         return cls(total, model.sizes[group] / often, 1.0 / often, proportions(model.sizes[list(classes)]))
 

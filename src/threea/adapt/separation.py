@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import ndtr
 
+from threea.adapt.calibration import GRID, weight_sums
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Charge, Plan, Step
 from threea.anonymize.query import Marginal
-from threea.anonymize.score_histogram import MOST_LEAVES, ScoreHistogram, Trees
+from threea.anonymize.score_histogram import ScoreHistogram
 from threea.approximate.gaussians import GaussianModel
 from threea.approximate.histograms import HistogramModel
 from threea.table.cells import Categories, Cells, Merged
@@ -40,8 +40,6 @@ _FARTHEST_OFF = 8.0
 """Nothing is looked for farther off than so many times that."""
 _FARTHEST = 2.0
 """How far means may be moved apart, as a multiple of what they were."""
-_GRID = 1 << 16
-"""Steps of a score in 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +85,10 @@ class Separation:
         edges = middle + np.linspace(-reach, reach, _RANGES + 1)[1:-1]
         cells = tuple(Merged(cells=column.cells, groups=tuple(range(column.cells.size))) for column in model.columns)
         line = np.concatenate([weight * column.score for weight, column in zip(weights, model.columns, strict=True)])
-        cuts = tuple(np.unique(np.rint(edges * _GRID).astype(np.int64)).tolist())
-        answer = table.measure(ScoreHistogram(label, _weight_sums(cells, line), cuts), plan[STEP])
+        cuts = tuple(np.unique(np.rint(edges * GRID).astype(np.int64)).tolist())
+        answer = table.measure(ScoreHistogram(label, weight_sums(cells, line), cuts), plan[STEP])
         counts = answer.value[:2]
-        return model.moved_apart(_fitted(counts, np.array(cuts) / _GRID - middle, apart, answer.stddev))
+        return model.moved_apart(_fitted(counts, np.array(cuts) / GRID - middle, apart, answer.stddev))
 
 
 def _has_two(label: Cells) -> bool:
@@ -133,24 +131,3 @@ def _fitted(counts: Floats, edges: Floats, apart: float, stddev: float) -> float
     reach = _FARTHEST_OFF * _USUALLY_OFF
     _, further, wider = least_squares(missed, _USUAL, bounds=(_USUAL - reach, _USUAL + reach)).x
     return min(math.exp(float(further - wider)), _FARTHEST)
-
-
-def _weight_sums(cells: tuple[Merged, ...], weights: Floats) -> Trees:
-    """Return sums of cells' weights as trees: one for each feature, with a leaf for each cell."""
-    whole = np.round(weights * _GRID).astype(np.int64)
-    offsets = np.cumsum([0, *(merged.size for merged in cells)])
-    most = min(MOST_LEAVES, max(merged.size for merged in cells))
-    owned = [
-        (start, end, slice(first, min(first + most, end)))
-        for start, end in pairwise(offsets.tolist())
-        for first in range(start, end, most)
-    ]
-    # As small as can be: of thousands of features, these are gigabytes.
-    reachable = np.full((len(owned), offsets[-1]), (1 << most) - 1, np.int32 if most < 32 else np.int64)
-    values = np.zeros((len(owned), most), np.int64)
-    for tree, (start, end, own) in enumerate(owned):
-        count = own.stop - own.start
-        reachable[tree, start:end] = 0
-        reachable[tree, own] = 1 << np.arange(count)
-        values[tree, :count] = whole[own]
-    return Trees(cells, reachable, values)

@@ -52,7 +52,8 @@ class Waves:
         """Return rows' waves, together 1 long, from their merged cells; shape (rows, waves)."""
         phases = self.space.coordinates(coarse) @ (self.frequencies + 0.0)
         radians = (angles_of(phases) + 0.5).astype(np.float32) * np.float32(2 * math.pi / (1 << ANGLE_BITS))
-        return np.hstack([np.cos(radians), np.sin(radians)]) / np.float32(math.sqrt(self.frequencies.shape[1]))
+        waves = np.hstack([np.cos(radians), np.sin(radians)]) / math.sqrt(self.frequencies.shape[1])
+        return np.asarray(waves, np.float32)
 
     def logits(self, coarse: Sequence[Whole]) -> Floats:
         """Return what waves add to logits, shape (classes, rows)."""
@@ -138,12 +139,12 @@ class Taught:
         rarest = float(self.model.ratio[list(self.classes)].min())
         alike = max(min(rows // _FEWEST, int(rarest * rows / _FEWEST_RARE), _ALIKE), 1)
         group, merged = self.model.draw_merged(-(-rows // alike), rng, given)
+        probabilities = softmax(self._logits(merged))
         chosen = rng.permutation(np.repeat(np.arange(len(group)), alike)[:rows])
         group, coarse = group[chosen], [cells[chosen] for cells in merged]
         codes = self.model.refined(group, coarse, rng, given)
         mine = np.isin(group, self.classes) & (rng.random(rows) >= self.alpha)
-        probabilities = softmax(self._logits([cells[mine] for cells in coarse]))
-        group[mine] = np.asarray(self.classes)[systematic_sample(probabilities, rng)]
+        group[mine] = np.asarray(self.classes)[systematic_sample(probabilities[:, chosen[mine]], rng)]
         return self.model.decoded(group, codes, rng, given)
 
     def _labelled(self, rows: int, rng: np.random.Generator, given: Given) -> Chunk:

@@ -26,9 +26,9 @@ from threea.adapt.prior import factored, prior_covariance, rounded
 from threea.adapt.taught import Taught, Waves, all_classes, centred, softmax
 from threea.adapt.waves import Newton, random_waves
 from threea.anonymize.door import PrivateTable
-from threea.anonymize.gradient import GRID, Gradient
+from threea.anonymize.gradient import Gradient
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.wave_gradient import WaveGradient, WaveLogits
+from threea.anonymize.wave_gradient import SCORE_BITS, WaveGradient, WaveLogits
 from threea.approximate.denoise import proportions
 from threea.approximate.finer_tree import with_informative_cells
 from threea.approximate.tree_model import TreeModel
@@ -54,8 +54,9 @@ _MOST_CELLS, _LEAST = 32, 0.003
 """About how many cells of a feature it looks at, and the least share of the rows in each, where there is a tree."""
 _CALIBRATION = 0.08
 """Share of the teacher's budget for its calibration."""
-_WAVES, _PHASES, _WAVE_ROWS = 0.6, 300, 10_000
-"""Share of the teacher's budget for its waves, how many phases they have, and rows drawn for their Hessian."""
+_WAVE_STEPS, _PHASES, _WAVE_ROWS = 2, 300, 10_000
+"""How many gradients of its waves it asks for, how many phases these have, and rows drawn for their Hessian. Chosen on
+magic, nursery and letter."""
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
 
@@ -68,14 +69,14 @@ class Teacher:
         alpha: Share of labels that stay the model's own: 1 keeps its density, 0 is all for the task.
         weight: Its share of the budget, relative to the approximation's 1.
         steps_taken: How many gradients it asks for.
-        waves_taken: How many of its waves.
+        waves: Share of its budget for random waves over two or three features at a time.
         clip: Bound on a single row's residual; at 1 no row is clipped, less means less noise.
     """
 
     alpha: float = 0.0
     weight: float = 1.0
     steps_taken: int = 4
-    waves_taken: int = 2
+    waves: float = 0.0
     clip: float = 0.5
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
@@ -88,8 +89,8 @@ class Teacher:
         if schema[schema.target].kind.numeric and not found:
             return (gradients,)
         return (
-            replace(gradients, weight=(1 - _CALIBRATION - _WAVES) * self.weight),
-            Step(name=WAVES, weight=_WAVES * self.weight, count=self.waves_taken),
+            replace(gradients, weight=(1 - _CALIBRATION - self.waves) * self.weight),
+            *((Step(name=WAVES, weight=self.waves * self.weight, count=_WAVE_STEPS),) if self.waves else ()),
             Step(name=CALIBRATION, weight=_CALIBRATION * self.weight),
         )
 
@@ -145,48 +146,44 @@ class Teacher:
             steps = [_Correction.of(h, left / off, precision, by_class) for h in hessian]
             weights = start + np.array([step.taken(mean) for step, mean in zip(steps, told / precise, strict=True)])
         known, stretch = rows.stretched(weights, cells[0].size)
-        waves, wave_stddev = self._waves(model, learned, known, replace(query, weights=known), table, plan)
+        waves = self._waves(model, learned, replace(query, weights=known), table, plan) if self.waves else None
         # It learned of rare classes more often than they occur: back to the private ratio.
         occur = model.ratio[list(classes)] / np.maximum(model.weights[list(classes)], 1e-300)
         known[:, : cells[0].size] += np.log(np.maximum(occur, 1e-12))[:, None]
         read = centred(model, learned)
         errors = all_classes(stretch * np.array([left * step.spread(read) for step in steps]))
-        noise = {**model.noise, STEP: stddev, WAVES: wave_stddev} | ({} if calibrates else {CALIBRATION: answer.stddev})
-        scaling = calibrated(known, waves, model, classes, learned, table, plan[CALIBRATION]) if calibrates else None
+        noise = {**model.noise, STEP: stddev} | ({} if calibrates else {CALIBRATION: answer.stddev})
+        scaling = (
+            calibrated(known, model, classes, learned, table, plan[CALIBRATION], waves=waves) if calibrates else None
+        )
         if scaling:
             known, errors = scaling.weights(known, cells[0].size), scaling.errors(errors)
-            waves = waves.scaled(scaling.matrix)
+            waves = waves and waves.scaled(scaling.matrix)
             noise[CALIBRATION] = scaling.stddev
         return Taught(model, classes, learned, known, self.alpha, errors, noise, waves)
 
     def _waves(
-        self,
-        model: TreeModel,
-        learned: tuple[int, ...],
-        known: Floats,
-        query: Gradient,
-        table: PrivateTable,
-        plan: Plan,
-    ) -> tuple[Waves, float]:
-        """Ask what the weights cannot say, in random waves; return these, and the noise's standard deviation."""
+        self, model: TreeModel, learned: tuple[int, ...], query: Gradient, table: PrivateTable, plan: Plan
+    ) -> Waves:
+        """Ask in random waves what the weights of a query cannot say."""
         waves = random_waves(model, learned, _PHASES, len(query.classes))
 
         def asked(waves: Waves) -> WaveGradient:
-            logits = WaveLogits(waves.space, known, waves.frequencies, waves.amplitudes)
+            logits = WaveLogits(waves.space, query.weights, waves.frequencies, waves.amplitudes)
             return WaveGradient(query.label, query.classes, logits, query.class_weights, query.clip)
 
         group, codes = model.draw_balanced(_WAVE_ROWS, np.random.default_rng(3))
         coarse = [model.features[index].merged.merge(codes[index]) for index in learned]
-        logits = np.array(asked(waves).logits.scores(coarse)) / GRID
+        logits = asked(waves).logits.scores(coarse) / 2.0**SCORE_BITS
         newton = Newton.of(waves.heights(coarse), logits, model.effective_rows / len(group))
-        told, precise = np.zeros((len(newton.values), waves.amplitudes.shape[1])), 0.0
-        for _ in range(self.waves_taken):
+        told = np.zeros((len(newton.values), waves.amplitudes.shape[1]))
+        for step in range(1, _WAVE_STEPS + 1):
             answer = table.measure(asked(waves), plan[WAVES])
+            # As with gradients of weights: all are averaged, seen from the start.
             told = told + newton.times(waves.amplitudes[-len(told) :]) - answer.value
-            precise += 1
-            amplitudes = newton.solved(told / precise, max(answer.stddev, 1e-9) / math.sqrt(precise))
+            amplitudes = newton.solved(told / step, max(answer.stddev, 1e-9) / math.sqrt(step))
             waves = replace(waves, amplitudes=all_classes(amplitudes))
-        return waves, answer.stddev
+        return waves
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class Newton:
     vectors: Sequence[Floats]
 
     @classmethod
-    def of(cls, heights: Floats, logits: Floats, scale: float) -> Newton:
+    def of(cls, heights: NDArray[np.float32], logits: Floats, scale: float) -> Newton:
         """Take a Hessian from rows drawn.
 
         Args:

@@ -25,8 +25,8 @@ from threea.anonymize.query import Norm, Rows
 from threea.errors import SettingError
 from threea.table.cells import AnyCells
 
-WAVE_BITS = 10
-"""A wave is up to 2**WAVE_BITS high."""
+SCORE_BITS, WAVE_BITS = 16, 10
+"""Scores count 2**-SCORE_BITS; a wave is up to 2**WAVE_BITS high."""
 _AMPLITUDE_BITS, _GRID_BITS = 20, GRID.bit_length() - 1
 """Amplitudes are whole multiples of 2**-_AMPLITUDE_BITS, logits of 2**-_GRID_BITS."""
 _LARGEST = 1 << 10
@@ -79,10 +79,10 @@ class WaveLogits:
         return np.cumsum([0, *(cells.size for cells in self.cells)])
 
     def scores(self, codes: Sequence[NDArray[Any]]) -> Integers:
-        """Return each row's logits in whole multiples of 1 / GRID, from its cell in every feature, -1 for none."""
+        """Return each row's logits in whole multiples of 2**-16, from its cell in every feature, -1 for none."""
         logits = np.empty((self.outputs, len(codes[0])), np.int64)
         for block in self.blocks(codes):
-            logits[:, block.rows] = block.logits
+            logits[:, block.rows] = block.logits << (SCORE_BITS - _GRID_BITS)
         return logits
 
     def blocks(self, codes: Sequence[NDArray[Any]]) -> Iterator[_Block]:
