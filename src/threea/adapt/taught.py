@@ -12,10 +12,11 @@ from scipy.linalg import block_diag
 
 from threea.anonymize.cluster_sums import Scores
 from threea.anonymize.lookup_sums import blocks
-from threea.anonymize.mean_embedding import ANGLE_BITS, angles_of
+from threea.anonymize.mean_embedding import ANGLE_BITS, angles_of, check_frequencies
 from threea.approximate.conditioning import resampled
 from threea.approximate.denoise import draw
 from threea.approximate.tree_model import TreeModel
+from threea.errors import SettingError
 from threea.model_summary import Figure, ModelSummary, Term, TermsFigure
 from threea.table.conditions import Given
 from threea.table.schema import Chunk
@@ -42,11 +43,19 @@ class Waves:
         space: The coordinates of merged cells.
         frequencies: What phases are made of, as of `WaveLogits`.
         amplitudes: Shape (classes, twice the phases): of all cosines, then all sines.
+
+    Raises:
+        SettingError: The parts do not fit one another, or a number is out of range.
     """
 
     space: Scores
     frequencies: Whole
     amplitudes: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frequencies", check_frequencies(self.frequencies, self.space.width))
+        if self.amplitudes.ndim != 2 or self.amplitudes.shape[1] != 2 * self.frequencies.shape[1]:
+            raise SettingError(f"amplitudes ({self.amplitudes.shape}) must be two for each phase")
 
     def heights(self, coarse: Sequence[Whole]) -> NDArray[np.float32]:
         """Return rows' waves, together 1 long, from their merged cells; shape (rows, waves)."""

@@ -38,8 +38,8 @@ _EMBEDDED = 6
 """Coordinates of a category's random point, at most."""
 _IMPORTANCE = 0.25
 """Features are picked by this power of what they tell of the classes."""
-_WIDTHS = np.geomspace(0.02, 30.0, 40)
-"""Standard deviations of an amplitude, before anything is known."""
+_WIDTHS, _USUAL_WIDTH = np.geomspace(0.02, 30.0, 40), 3.0
+"""Standard deviations that amplitudes may have, and of that itself, before anything is known."""
 _EDGE = 0.003
 
 
@@ -131,7 +131,7 @@ class Newton:
     def solved(self, told: Floats, noise: float) -> Floats:
         """Return the likeliest amplitudes, given the Hessian times them with noise of this standard deviation."""
         parts = [vectors.T @ line for vectors, line in zip(self.vectors, told, strict=True)]
-        evidence = np.zeros(len(_WIDTHS))
+        evidence = -((_WIDTHS / _USUAL_WIDTH) ** 2) / 2
         for values, part in zip(self.values, parts, strict=True):
             variance = (_WIDTHS[:, None] * values) ** 2 + noise**2
             evidence -= (np.log(variance) + part**2 / variance).sum(axis=1) / 2
