@@ -22,6 +22,7 @@ from typing import Any
 
 import threea
 from threea.anonymize.answer_log import AnswerLog, Recorded, digest_of, lock
+from threea.anonymize.events import to_json
 from threea.anonymize.plan import Charge, Plan
 from threea.anonymize.selection import QualityScores
 from threea.anonymize.unfinished import (
@@ -40,6 +41,7 @@ from threea.anonymize.unfinished import (
 )
 from threea.errors import BudgetRefused, SettingError
 from threea.ledger import Ledger
+from threea.ledger.chain import canonical
 
 
 class Transcript:
@@ -184,10 +186,12 @@ class Transcript:
         if not self.resumed:
             return None
         told = (loaded(folder / RELEASE).get("release") for folder in self._home.iterdir())
-        taken, planned = set(told), sum(line.count for line in plan.lines)
+        taken, cost = set(told), max(plan.budget.epsilon, plan.epsilon)
+        wanted = {line.name: (canonical(to_json(line.event)), line.count) for line in plan.lines}
         for row in ledger.releases(self.request["dataset"])[self._before :]:
-            same = (row.recipe, row.delta, row.planned) == (plan.recipe, plan.budget.delta, planned)
-            if same and not row.charged and row.id not in taken:
+            same = (row.recipe, row.epsilon, row.delta) == (plan.recipe, cost, plan.budget.delta)
+            lines = {name: (canonical(line.event), line.count) for name, line in ledger.lines(row.id).items()}
+            if same and lines == wanted and not row.charged and row.id not in taken:
                 return row.id
         return None
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from threea.errors import BudgetRefused, InternalError, SettingError
-from threea.ledger.books import Account, Books, ChargeRow, DatasetRow, ReleaseRow
+from threea.ledger.books import Account, Books, ChargeRow, DatasetRow, LineRow, ReleaseRow
 from threea.ledger.file import LedgerFile
 
 _ROUNDING = 1e-9  # so that 0.1 and 0.2 fit a cap of 0.3
@@ -175,6 +175,11 @@ class Ledger(LedgerFile):
         """List the reservations, oldest first, of one dataset or of all."""
         with self.transaction(writing=False) as books:
             return [row for row in books.releases.values() if dataset in (None, row.dataset)]
+
+    def lines(self, release: str) -> dict[str, LineRow]:
+        """Return the plan that a release reserved, line by line, by name."""
+        with self.transaction(writing=False) as books:
+            return {name: line for (owner, name), line in books.lines.items() if owner == release}
 
     def charges(self, release: str) -> list[ChargeRow]:
         """List a release's charges, oldest first."""
