@@ -216,6 +216,30 @@ def test_what_another_release_reserved_for_less_is_not_taken_over(tmp_path, monk
         assert [(row.epsilon, row.charged) for row in book.releases()] == [(cheaper.epsilon, 0), (1.0, 1)]
 
 
+def test_by_another_path_of_the_ledger_no_reservation_is_taken_over(tmp_path, monkeypatch):
+    """Two that share one would each ask anew what was charged last, for one charge."""
+    ledger, link, plan = tmp_path / "ledger.db", tmp_path / "link.db", Plan.calibrate(BUDGET, STEPS)
+    Ledger(ledger, create=True).close()
+    os.link(ledger, link)
+    for path, owner, name, killed in (
+        (ledger, Ledger, "reserve", _killed),
+        (link, Transcript, "_write", _killed_at_release(Transcript._write)),
+    ):
+        transcript = Transcript(path, REQUEST)
+        table = opened(tmp_path, transcript, ledger=path)
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, killed)
+            with pytest.raises(KeyboardInterrupt):
+                table.measure(Count(), plan["count"])
+        transcript.close()
+    (reserved,) = (row.id for row in Ledger(ledger).releases())
+    first, second = (Transcript.found(path, REQUEST) for path in (ledger, link))
+    for path, transcript in ((ledger, first), (link, second)):
+        opened(tmp_path, transcript, ledger=path).measure(Count(), Plan.calibrate(BUDGET, STEPS)["count"])
+    assert second.release == reserved != first.release
+    assert [row.charged for row in Ledger(ledger).releases()] == [1, 1]
+
+
 def _killed(*arguments, **options):
     raise KeyboardInterrupt
 

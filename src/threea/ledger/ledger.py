@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from threea.errors import BudgetRefused, InternalError, SettingError
-from threea.ledger.books import Account, Books, ChargeRow, DatasetRow, LineRow, ReleaseRow
+from threea.ledger.books import Account, Books, ChargeRow, DatasetRow, ReleaseRow
 from threea.ledger.file import LedgerFile
 
 _ROUNDING = 1e-9  # so that 0.1 and 0.2 fit a cap of 0.3
@@ -100,6 +100,7 @@ class Ledger(LedgerFile):
         delta: float,
         lines: Sequence[tuple[str, dict[str, Any], int]],
         recipe: str = "",
+        release: str | None = None,
     ) -> str:
         """Reserve a release's whole plan, or refuse it whole.
 
@@ -113,6 +114,7 @@ class Ledger(LedgerFile):
             delta: Delta of the whole release.
             lines: For each kind of look at the rows: name, event as JSON data, how often it may be charged.
             recipe: Who asked, for display.
+            release: Its id, which no other has; one that is drawn by default.
 
         Returns:
             The release's id.
@@ -127,8 +129,10 @@ class Ledger(LedgerFile):
             raise SettingError(f"epsilon ({epsilon}) must be > 0 and delta ({delta}) from 0 to 1")
         if len({name for name, _, _ in lines}) < len(lines) or any(count < 1 for _, _, count in lines):
             raise InternalError("the lines of a plan need different names and counts of at least 1")
-        release, cost = secrets.token_hex(8), {"epsilon": float(epsilon), "delta": float(delta)}
+        release, cost = release or secrets.token_hex(8), {"epsilon": float(epsilon), "delta": float(delta)}
         with self.transaction() as books:
+            if release in books.releases:
+                raise InternalError(f"release {release!r} is reserved already")
             account = _account(books, dataset)
             self._refuse(dataset, account, epsilon, account.cap)
             plan = {"id": release, "dataset": dataset, "recipe": recipe, "lines": list(lines)}
@@ -189,11 +193,6 @@ class Ledger(LedgerFile):
         """List the reservations, oldest first, of one dataset or of all."""
         with self.transaction(writing=False) as books:
             return [row for row in books.releases.values() if dataset in (None, row.dataset)]
-
-    def lines(self, release: str) -> dict[str, LineRow]:
-        """Return the plan that a release reserved, line by line, by name."""
-        with self.transaction(writing=False) as books:
-            return {name: line for (owner, name), line in books.lines.items() if owner == release}
 
     def charges(self, release: str) -> list[ChargeRow]:
         """List a release's charges, oldest first."""
