@@ -42,8 +42,8 @@ _WIDTHS, _USUAL_WIDTH = np.geomspace(0.02, 30.0, 40), 3.0
 """Standard deviations that amplitudes may have, and of that itself, before anything is known."""
 _EDGE = 0.003
 _LEAST = 0.3
-"""A row's second derivative is taken to be at least such a share of the average one: where the teacher is sure and wrong,
-steps would run away. Chosen on nursery."""
+"""A row's second derivative is taken to be at least such a share of the average one: where the teacher is sure and
+wrong, steps would run away. Chosen on nursery."""
 
 
 def random_waves(model: TreeModel, learned: Sequence[int], phases: int, classes: int) -> Waves:
