@@ -29,7 +29,6 @@ NAMES = (
     "clustmix_formula",
     "regression",
     "score",
-    "tune",
     "no_target",
     "limits",
     "teacher_settings",

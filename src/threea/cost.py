@@ -97,20 +97,6 @@ class Cost:
         """
         return replace(self, seconds=self.seconds + _SCORING + _SCORING_FEATURE * features)
 
-    def __add__(self, after: Cost) -> Cost:
-        """Return what one takes after the other.
-
-        Example:
-            >>> Cost(seconds=1.0, reading=2.0, bytes=5e9) + Cost(seconds=3.0, reading=2.0, bytes=1e9)
-            Cost(seconds=4.0, reading=4.0, bytes=5000000000.0, found=True)
-        """
-        return Cost(
-            seconds=self.seconds + after.seconds,
-            reading=self.reading + after.reading,
-            bytes=max(self.bytes, after.bytes),
-            found=self.found and after.found,
-        )
-
     def refuse_unreasonable(self, recipe: str, memory: float | None = None, instead: Cost | None = None) -> None:
         """Refuse a release that would take too long, or more memory than is left. The rows have no say in it.
 
@@ -131,6 +117,20 @@ class Cost:
         other = "take --recipe independent, which fits" if fits and recipe != "independent" else "fewer columns"
         remedy = f"list fewer categories and set open_ended = true, or {other}"
         raise SettingError(f"{recipe} would take {takes}, which is more than {most}; {remedy}")
+
+
+def affordable(recipe: Any, schema: Schema, data: Any, *, score: bool = False) -> Cost | None:
+    """Return what a release by a recipe, and a score if asked for, takes; nothing if it was never measured.
+
+    Raises:
+        SettingError: It would take too long, or more memory than is left.
+    """
+    larger, training = getattr(recipe, "max_model_size", 0.0), getattr(recipe, "training", None)
+    cost = cost_of(recipe.name, schema, data, larger, training)
+    if cost is not None:
+        cost = cost.with_score(len(schema.features)) if score else cost
+        cost.refuse_unreasonable(recipe.name, instead=cost_of("independent", schema, data))
+    return cost
 
 
 def cost_of(

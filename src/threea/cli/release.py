@@ -123,10 +123,6 @@ def release(
         str,
         typer.Option(metavar="SHARE", help="Of the budget, e.g. 0.03: measure what the release is worth, to publish."),
     ] = "0",
-    tune: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Try N recipes (2 to 4) on parts of the budget; keep the best score."),
-    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Where spending is written down.")] = None,
     new_ledger: Annotated[
         bool, typer.Option("--new-ledger", help="Make the ledger if it is not there; with --cap this must be said.")
@@ -200,7 +196,6 @@ def release(
         seed=seed,
         balance=balance,
         score=terminal.number("score", score),
-        tune=tune,
         ledger=ledger,
         new_ledger=new_ledger,
         dataset=dataset or dataset_name(data),
@@ -332,15 +327,12 @@ def _made(release: Release, form: str) -> dict[str, Any]:
 
 def _tell(release: Release, files: list[Path], form: str) -> None:
     """Say what was made, and first what is not as one would expect."""
-    from threea.report import words
     from threea.report.notes import notes
 
     for note in notes(release, form):
         terminal.say(f"Note: {note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
-    if release.tried:
-        terminal.say(words.tried(release.recipe, release.tried))
     if release.score:
         terminal.say(release.score.sentence)
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")
