@@ -20,7 +20,7 @@ from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.noisy_sum import scale_of
-from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Stack
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
@@ -207,14 +207,14 @@ def _pair(chunk: Any) -> Any:
     return np.nan_to_num(chunk["x"])[:, None] * [3.0, -4.0]
 
 
+PAIRS = Features(function=_pair, columns=("x",), shape=(2,), l2=5.0, l1=7.0)
 HALVES = np.array([[-100], [100]])
 QUERIES = {
     "count": Count(),
     "marginal": Marginal((X, Y)),
-    "moments": Moments((DOMAIN["x"],)),
-    "features": Features(function=_pair, columns=("x",), shape=(2,), l2=5.0, l1=7.0),
-    "grouped": Grouped(Y, Moments((DOMAIN["x"],), order=1)),
-    "stack": Stack((Count(), Marginal((X,)), Moments((DOMAIN["x"],)))),
+    "features": PAIRS,
+    "grouped": Grouped(Y, PAIRS),
+    "stack": Stack((Count(), Marginal((X,)), PAIRS)),
     "gradient": Gradient(Y, (0, 1), (X,), np.linspace(-2, 2, 2 * X.size).reshape(2, -1), (1.0, 0.5), 0.7),
     "score gradient": ScoreGradient(
         X, np.linspace(-1, 2, 2 * X.size).reshape(-1, 2), np.zeros(X.size), (X, Y), np.ones((2, X.size + Y.size)), 0.7

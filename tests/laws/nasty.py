@@ -20,7 +20,7 @@ from threea.anonymize.mean_embedding import MOST_FREQUENCY, MeanEmbedding
 from threea.anonymize.network_gradient import NetworkGradient, aligned
 from threea.anonymize.plan import Plan
 from threea.anonymize.projection import Projection
-from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Stack
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
@@ -350,11 +350,6 @@ def _slot_sums(draw):
 _LEAVES = {
     Count: st.just(Count()),
     Marginal: st.lists(_COUNTED, min_size=1, max_size=3, unique=True).map(lambda cells: Marginal(tuple(cells))),
-    Moments: st.builds(
-        Moments,
-        st.lists(st.sampled_from(_NUMBERS), min_size=1, unique_by=lambda column: column.name).map(tuple),
-        st.sampled_from([1, 2]),
-    ),
     Features: st.builds(
         _features, st.sampled_from(FUNCTIONS), st.sampled_from([1.0, 0.1, math.pi, 1e-200, 1e200]), st.booleans()
     ),
@@ -388,7 +383,6 @@ QUERIES = {
         st.one_of(
             _LEAVES[Count],
             _LEAVES[Marginal],
-            _LEAVES[Moments],
             _LENGTHS,
             _score_histograms(),
             *_EXACT.values(),

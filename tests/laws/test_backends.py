@@ -8,6 +8,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.network_gradient import NetworkGradient, aligned
 from threea.anonymize.open_table import fingerprint, open_table
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Query, Rows, Stack
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
@@ -140,7 +141,8 @@ def features(function: Any, *, nonnegative: bool = False) -> Features:
 
 
 WARD, DIED = SCHEMA["ward"].cells(8), SCHEMA["died"].cells(8)
-NUMERIC = tuple(column for column in SCHEMA.columns if column.kind.numeric)
+AGES = Features(function=itemgetter("age"), columns=("age",), shape=(1,), l2=60.0, l1=60.0)
+"""A function of a row that a worker can import, too."""
 CELLS = tuple(column.cells(8) for column in SCHEMA.features)
 FRAME = Frame(
     cells=CELLS,
@@ -199,12 +201,11 @@ LEAVES: dict[str, list[Query]] = {
         Marginal((DIED, WARD)),
         *(Marginal((DIED, column.cells(16))) for column in SCHEMA.features),
     ],
-    "Moments": [Moments(NUMERIC, 1), Moments(NUMERIC, 2)],
     "Features": [features(_embedded), features(_embedded, nonnegative=True), features(_by_column)],
     "Grouped": [
         Grouped(WARD, Count()),
         Grouped(WARD, Marginal((DIED,))),
-        Grouped(SCHEMA["lactate"].cells(4), Moments(NUMERIC, 2)),
+        Grouped(SCHEMA["lactate"].cells(4), AGES),
         Grouped(WARD, features(_embedded)),
         Grouped(WARD, features(_by_column)),
     ],
@@ -338,10 +339,11 @@ def test_any_rows_cut_anywhere_have_the_same_sum(kind: type, data: st.DataObject
 
 def test_a_grouping_column_may_be_summed_too() -> None:
     lactate = SCHEMA["lactate"]
-    grouped = Grouped(lactate.cells(4), Moments((lactate,), 1))
+    own = Features(function=itemgetter("lactate"), columns=("lactate",), shape=(1,), l2=20.0)
+    grouped = Grouped(lactate.cells(4), own)
     assert sorted(grouped.columns) == ["lactate"]
     sums = integers(MemoryBackend(TABLE), grouped, l1=False).reshape(grouped.shape)
-    np.testing.assert_array_equal(sums.sum(axis=0), integers(MemoryBackend(TABLE), Moments((lactate,), 1), l1=False))
+    np.testing.assert_array_equal(sums.sum(axis=0), integers(MemoryBackend(TABLE), own, l1=False))
 
 
 def test_a_row_adds_the_same_wherever_its_numbers_lie_in_memory() -> None:

@@ -21,7 +21,7 @@ from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.network_gradient import BITS as GRADIENT_BITS
 from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.projection import Projection
-from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
+from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, OneHot, Query, Rows, Stack
 from threea.anonymize.query import Norm as Norm
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.score_histogram import ScoreHistogram, Trees
@@ -41,7 +41,6 @@ QUERIES = frozenset(
     {
         Count,
         Marginal,
-        Moments,
         Features,
         Grouped,
         Stack,
