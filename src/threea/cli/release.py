@@ -26,7 +26,6 @@ from threea.cli.options import (
     words,
 )
 from threea.errors import SettingError, outcome, stated
-from threea.passes import telling
 
 if TYPE_CHECKING:
     from threea.anonymize.plan import Plan
@@ -243,7 +242,7 @@ def make(
     check_format(form, spreadsheet_safe=spreadsheet_safe)
     if dry_run:
         check_folder(out)
-        with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
+        with terminal.passes("Opening the table"):
             rehearsed = rehearse(data, **options)
         terminal.say("\n".join(filter(None, [note, str(rehearsed)])))
         terminal.result({"dry_run": True, "from_config": defaults or {}, **_receipt_of(rehearsed)})
@@ -257,7 +256,7 @@ def make(
                 planned = _planned(made.plan, made.recipe, made.unit, str(options["ledger"]), [_ANSWERED])
                 _finish(made, place, kept[0], {"from_config": defaults or {}, **planned})
             return
-        with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
+        with terminal.passes("Opening the table"):
             prepared = prepare(data, resume=resume, **options)
         table = prepared.table
         take_room(place, (table.schema, table.layout), prepared.rows, size_of(data))
@@ -265,7 +264,7 @@ def make(
             terminal.say("\n".join(filter(None, [note, str(prepared)])))
             # What was loaded meanwhile may have swallowed one; nothing is spent yet.
             interrupts.check()
-            with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
+            with terminal.passes("Making the release") as advance:
                 made = replace(prepared.made(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
             told = {"from_config": defaults or {}, **_receipt_of(prepared)}
             _finish(made, place, prepared.transcript, told, table.check_ledger, table.elsewhere)
