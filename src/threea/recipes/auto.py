@@ -14,7 +14,7 @@ WIDE = 200
 """From so many numeric features on, a tree of pairs is too slow and too thin, and Gaussians do better."""
 FEW, SOME = 40, 100
 """Columns of a table without a target up to which `aim`, and `mst`, are fast. Up to there they keep its statistics
-best: benchmarks/results/no_target.json."""
+best: docs/decisions/0015-thrown-out.md."""
 
 
 @dataclass(frozen=True, kw_only=True)
