@@ -41,6 +41,9 @@ class Auto(Recipe):
             return _without_target(len(schema.modelled))
         return LabelTree(), f"{numeric} numeric columns; below {WIDE}, a tree and a teacher do best"
 
+    def __post_init__(self) -> None:
+        """Check nothing: the recipe picked does."""
+
     @property
     def approximate(self) -> Approximation:
         """That of the recipe picked; there is none before."""
