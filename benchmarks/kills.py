@@ -157,7 +157,7 @@ def staging(folder: Path) -> list[Path]:
 def contents(out: Path) -> dict[str, Any]:
     """Return what is in a release, without what says when it was made and where its ledger stood."""
     certificate = json.loads((out / "certificate.json").read_text())
-    for name in ("created", "ledger_head", "model_sha256"):
+    for name in ("created", "ledger_head", "model_sha256", "report_sha256"):
         certificate.pop(name)
     files = {name: (out / name).read_bytes() for name in ("synthetic.parquet", "schema.toml")}
     return {**files, "certificate": certificate}

@@ -102,7 +102,7 @@ def contents(folder):
     """Return a folder's files, without what says when it was made and where the ledger stood."""
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     certificate = json.loads(files.pop("certificate.json"))
-    for name in ("created", "ledger_head", "model_sha256"):
+    for name in ("created", "ledger_head", "model_sha256", "report_sha256"):
         certificate.pop(name)
     model = files.pop("model.threea")
     files.pop("report.html")

@@ -132,7 +132,9 @@ def test_classes_that_are_whole_numbers_come_back_as_numbers():
 
 
 @pytest.mark.parametrize("values", [["a", None], [datetime.date(2020, 1, 1)] * 2, [1, 2], [True, False]], ids=str)
-@pytest.mark.parametrize("form", [list, lambda values: pd.Series(values, dtype=object).array, pd.Series], ids=["list", "array", "series"])
+@pytest.mark.parametrize(
+    "form", [list, lambda values: pd.Series(values, dtype=object).array, pd.Series], ids=["list", "array", "series"]
+)
 def test_pandas_looks_for_no_type_among_objects(values, form):
     """A frame would take a list of texts, or of dates, for a column of a type that one number more takes away."""
     target = form(values) if form is not pd.Series else pd.Series(values, dtype=object, index=[7, 8])

@@ -28,6 +28,7 @@ _HOMES = {
     "threea.anonymize.accountant": ("Line",),
     "threea.anonymize.events": ("Gaussian", "NonPrivate", "PartitionSelection", "Pure", "Sampled"),
     "threea.ledger.chain": ("LedgerHead",),
+    "threea.anonymize.cluster_sums": ("Scores",),
     "threea.anonymize.query": ("Answer",),
     "threea.anonymize.spending": ("Unit",),
     "threea.backends.frames": ("Frame",),
@@ -55,7 +56,7 @@ _HOMES = {
     "threea.approximate.points": ("Points",),
     "threea.approximate.tree_model": ("Edge", "TreeModel"),
     "threea.adapt.generator_model": ("GeneratorModel", "LabelShares"),
-    "threea.adapt.taught": ("Taught",),
+    "threea.adapt.taught": ("Taught", "Waves"),
     "threea.linked.release": ("ChildTable", "LinkedRelease"),
     "threea.model_summary": ("Histogram",),
 }

@@ -24,6 +24,7 @@ from threea.anonymize.query import Count, Features, Grouped, Marginal, Stack
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
+from threea.anonymize.wave_gradient import WaveGradient, WaveLogits
 from threea.audit import replay as module
 from threea.audit.neighbours import LAYOUT, SCHEMA, corners, neighbours, table
 from threea.audit.replay import Question, Setting, replay, settings
@@ -216,6 +217,13 @@ QUERIES = {
     "grouped": Grouped(Y, PAIRS),
     "stack": Stack((Count(), Marginal((X,)), PAIRS)),
     "gradient": Gradient(Y, (0, 1), (X,), np.linspace(-2, 2, 2 * X.size).reshape(2, -1), (1.0, 0.5), 0.7),
+    "wave gradient": WaveGradient(
+        Y,
+        (0, 1),
+        WaveLogits(SMALL, np.linspace(-2, 2, 2 * X.size).reshape(2, -1), np.array([[900, -4096]]), np.ones((2, 4))),
+        (1.0, 0.5),
+        0.7,
+    ),
     "score gradient": ScoreGradient(
         X, np.linspace(-1, 2, 2 * X.size).reshape(-1, 2), np.zeros(X.size), (X, Y), np.ones((2, X.size + Y.size)), 0.7
     ),

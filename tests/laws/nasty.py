@@ -26,6 +26,7 @@ from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.spending import Unit
 from threea.anonymize.vectors import MOST_SCORE, Frame, Lengths, Moment, Vectors
+from threea.anonymize.wave_gradient import WaveGradient, WaveLogits
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
 from threea.budget import Adjacency, Budget
@@ -218,6 +219,24 @@ def _gradients(draw):
 
 
 @st.composite
+def _wave_gradients(draw):
+    """Make gradients over waves of extreme weights, amplitudes and frequencies."""
+    label = draw(_CELLS.filter(lambda cells: cells.size > 1))
+    classes = tuple(draw(st.permutations(range(label.size)))[: draw(st.integers(2, label.size))])
+    space = draw(_cluster_sums()).space
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    phases = draw(st.sampled_from([1, 3, 40]))
+    logits = WaveLogits(
+        space,
+        rng.choice(_WEIGHTS, (len(classes), sum(cells.size for cells in space.cells))),
+        rng.integers(-MOST_FREQUENCY, MOST_FREQUENCY + 1, (space.width, phases)),
+        rng.choice(_WEIGHTS, (len(classes), 2 * phases)),
+    )
+    class_weights = tuple(draw(st.sampled_from([1.0, 1 / 3, 0.01])) for _ in classes)
+    return WaveGradient(label, classes, logits, class_weights, draw(st.sampled_from([2.0, 1.0, 0.7, 0.05])))
+
+
+@st.composite
 def _score_gradients(draw):
     """Make gradients of extreme weights and scores, some for labels without scores."""
     label = draw(_CELLS.filter(lambda cells: cells.size > 1))
@@ -357,6 +376,7 @@ _LEAVES = {
 _GROUPED = st.builds(Grouped, _CELLS, st.one_of(*_LEAVES.values()))
 _EXACT = {
     Gradient: _gradients(),
+    WaveGradient: _wave_gradients(),
     ScoreGradient: _score_gradients(),
     ClusterSums: _cluster_sums(),
     ClusterMoments: _cluster_moments(),

@@ -39,6 +39,7 @@ from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
+from threea.anonymize.wave_gradient import WaveGradient, WaveLogits
 from threea.backends import base, open_backend
 from threea.backends.memory import MemoryBackend
 from threea.backends.units import UnitBackend
@@ -158,6 +159,17 @@ def gradient(label: Any, classes: tuple[int, ...]) -> Gradient:
     return Gradient(label, classes, cells, weights, (1.0, *(0.7,) * (len(classes) - 1)), 0.4)
 
 
+def wave_gradient(label: Any, classes: tuple[int, ...]) -> WaveGradient:
+    return WaveGradient(label, classes, wave_logits(len(classes)), (1.0, *(0.7,) * (len(classes) - 1)), 0.4)
+
+
+def wave_logits(outputs: int) -> WaveLogits:
+    rng, space = np.random.default_rng(8), clusters(None).summed
+    weights = rng.normal(size=(outputs, sum(cells.size for cells in CELLS)))
+    frequencies = rng.integers(-4096, 4096, (space.width, 5))
+    return WaveLogits(space, weights, frequencies, rng.normal(size=(outputs, 10)))
+
+
 def score_gradient(label: Any) -> ScoreGradient:
     rng = np.random.default_rng(6)
     scores, width = rng.normal(size=(label.size, 2)), sum(cells.size for cells in CELLS)
@@ -214,8 +226,13 @@ LEAVES: dict[str, list[Query]] = {
     "MeanEmbedding": [embedding(None), embedding(DIED)],
     "SlotSums": [slots(None), slots(DIED)],
     "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],
+    "WaveGradient": [wave_gradient(DIED, (0, 1)), wave_gradient(WARD, (0, 1, 2))],
     "ScoreGradient": [score_gradient(WARD), score_gradient(SCHEMA["lactate"].cells(4))],
-    "ScoreHistogram": [score_histogram(1, (-2000, 0, 500)), score_histogram(3)],
+    "ScoreHistogram": [
+        score_histogram(1, (-2000, 0, 500)),
+        score_histogram(3),
+        ScoreHistogram(DIED, wave_logits(1), (-500, 0, 700)),
+    ],
     "Lengths": [Lengths(frame=FRAME, edges=(0.5, 1.0, 2.0, 4.0))],
     "Vectors": [Vectors(frame=FRAME, radius=2.0, moment=moment, by=by) for moment in Moment for by in (None, DIED)],
 }
@@ -376,9 +393,9 @@ def test_infinities_are_clipped_everywhere(name: str, tmp_path: Path) -> None:
     )
     cost = Marginal((SCHEMA["cost"].cells(4),))
     found = integers(OPENED[name](table, tmp_path), cost, l1=False) * step_of(1.0)
-    # The column cannot be missing, as its schema says, so that a missing value has no cell.
+    # The column cannot be missing, as its schema says, so a missing value counts in the middle.
     each = TABLE.num_rows // len(spread)
-    np.testing.assert_array_equal(found, [0, 2 * each, 0, 0, 2 * each])
+    np.testing.assert_array_equal(found, [0, 2 * each, 0, each, 2 * each])
 
 
 def test_the_sum_over_no_rows_is_zero() -> None:

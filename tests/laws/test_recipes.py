@@ -29,16 +29,23 @@ from threea.testing.releases import OUT, run
 from threea.testing.table_laws import needs_only_sums, survives
 
 PROVEN = [quick(name) for name, recipe in RECIPES.items() if recipe().guarantee is Guarantee.PROVEN]
-EVERY_RECIPE = pytest.mark.parametrize("recipe", PROVEN, ids=lambda recipe: recipe.name)
+# Settings that change what is asked have laws of their own.
+PROVEN.append(RECIPES["labeltree"](waves=0.5))
+
+
+def named(recipe: Recipe) -> str:
+    """Return what a recipe is called here."""
+    return f"{recipe.name} with waves" if getattr(recipe, "waves", 0.0) else recipe.name
+
+
+EVERY_RECIPE = pytest.mark.parametrize("recipe", PROVEN, ids=named)
 # What `auto` picks for a table is among the others; its own laws are those of no table.
 OTHERS = [recipe for recipe in PROVEN if recipe.name != DEFAULT]
 # Networks are compiled anew for tables of another shape, which takes seconds: they are asked less.
 NETWORKS = [recipe for recipe in OTHERS if "jax" in recipe.needs]
 SURVIVED = ("plain", "one row", "no target", "numeric target", "all missing", "nasty values")
 EVERY_LAW = ("plain", "no target")
-QUICKLY = pytest.mark.parametrize(
-    "recipe", [recipe for recipe in OTHERS if recipe not in NETWORKS], ids=lambda recipe: recipe.name
-)
+QUICKLY = pytest.mark.parametrize("recipe", [recipe for recipe in OTHERS if recipe not in NETWORKS], ids=named)
 
 
 def asked(recipe: Recipe, name: str, law: Callable[..., Any]) -> bool:
@@ -51,7 +58,7 @@ def asked(recipe: Recipe, name: str, law: Callable[..., Any]) -> bool:
 EVERY_TABLE = pytest.mark.parametrize(
     ("law", "recipe", "case"),
     [
-        pytest.param(law, recipe, case, id=f"{law.__name__}-{name}-{recipe.name}")
+        pytest.param(law, recipe, case, id=f"{law.__name__}-{name}-{named(recipe)}")
         for law in TABLE_LAWS
         for recipe in OTHERS
         for name, case in CASES.items()

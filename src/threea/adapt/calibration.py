@@ -19,11 +19,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from threea.adapt.taught import all_classes, softmax
+from threea.adapt.taught import Waves, all_classes, softmax
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Charge
 from threea.anonymize.query import Stack
 from threea.anonymize.score_histogram import MOST_LEAVES, ScoreHistogram, Trees
+from threea.anonymize.wave_gradient import WaveLogits
 from threea.approximate.denoise import proportions
 from threea.approximate.tree_model import TreeModel
 from threea.table.cells import Merged
@@ -87,6 +88,7 @@ def calibrated(
     table: PrivateTable,
     charge: Charge,
     way: float = WAY,
+    waves: Waves | None = None,
 ) -> Scaling | None:
     """Ask how logits go with labels, and return how to scale them; None if by noisy counts nobody has a class.
 
@@ -101,18 +103,25 @@ def calibrated(
         table: Whom to ask.
         charge: What pays.
         way: How far to scale, of all the way.
+        waves: What is added to the sums of weights, if anything.
     """
     assert model.label is not None
     cells = tuple(model.features[index].merged for index in learned)
     scores = weights[1:] - weights[:1] if len(classes) == 2 else weights - weights.mean(axis=0)
-    rows = _Scored.of(scores, model, classes, learned)
+    scorers: list[Trees | WaveLogits] = [weight_sums(cells, line) for line in scores]
+    if waves is not None:
+        own = waves.amplitudes
+        amplitudes = own[1:] - own[:1] if len(classes) == 2 else own - own.mean(axis=0)
+        scorers = [
+            WaveLogits(waves.space, line[None], waves.frequencies, heights[None])
+            for line, heights in zip(scores, amplitudes, strict=True)
+        ]
+    rows = _Scored.of(scorers, model, classes, learned)
     if not rows.weights.sum() > 0:
         # By the noisy counts there is nobody: nothing to ask.
         return None
     cuts = [tuple(np.unique(_quantiles(score, rows.evenly)).tolist()) for score in rows.steps]
-    histograms = (
-        ScoreHistogram(model.label, weight_sums(cells, line), cut) for line, cut in zip(scores, cuts, strict=True)
-    )
+    histograms = (ScoreHistogram(model.label, scorer, cut) for scorer, cut in zip(scorers, cuts, strict=True))
     answer = table.measure(Stack(tuple(histograms)), charge)
     counted = [part.value[list(classes)] for part in answer.parts]
     return Scaling(*rows.scaled(counted, cuts, answer.stddev, way), answer.stddev)
@@ -162,16 +171,18 @@ class _Scored:
     ratio: Floats
 
     @classmethod
-    def of(cls, scores: Floats, model: TreeModel, classes: Sequence[int], learned: Sequence[int]) -> _Scored:
+    def of(
+        cls,
+        scorers: Sequence[Trees | WaveLogits],
+        model: TreeModel,
+        classes: Sequence[int],
+        learned: Sequence[int],
+    ) -> _Scored:
         group, codes = model.draw_balanced(_ROWS, np.random.default_rng(1))
         known = np.isin(group, classes)
         group = group[known]
-        total, start = np.zeros((len(scores), len(group)), np.int64), 0
-        whole = np.round(scores * GRID).astype(np.int64)
-        for index in learned:
-            merged = model.features[index].merged
-            total += whole[:, start + merged.merge(codes[index][known])]
-            start += merged.size
+        cells = [model.features[index].merged.merge(codes[index][known]) for index in learned]
+        total = np.vstack([scorer.scores(cells) for scorer in scorers])
         often = np.bincount(group, minlength=len(model.sizes))[group]
         return cls(total, model.sizes[group] / often, 1.0 / often, proportions(model.sizes[list(classes)]))
 

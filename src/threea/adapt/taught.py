@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from threea.anonymize.cluster_sums import Scores
+from threea.anonymize.lookup_sums import blocks
+from threea.anonymize.mean_embedding import ANGLE_BITS, angles_of, check_frequencies
 from threea.approximate.conditioning import resampled
 from threea.approximate.denoise import draw
 from threea.approximate.tree_model import TreeModel
+from threea.errors import SettingError
 from threea.model_summary import Figure, ModelSummary, Term, TermsFigure
 from threea.table.conditions import Given
 from threea.table.schema import Chunk
@@ -31,6 +35,47 @@ rows. The last was chosen on credit, where it makes no difference beyond chance 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Waves:
+    """Random waves over the features a teacher looks at.
+
+    Args:
+        space: The coordinates of merged cells.
+        frequencies: What phases are made of, as of `WaveLogits`.
+        amplitudes: Shape (classes, twice the phases): of all cosines, then all sines.
+
+    Raises:
+        SettingError: The parts do not fit one another, or a number is out of range.
+    """
+
+    space: Scores
+    frequencies: Whole
+    amplitudes: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frequencies", check_frequencies(self.frequencies, self.space.width))
+        if self.amplitudes.ndim != 2 or self.amplitudes.shape[1] != 2 * self.frequencies.shape[1]:
+            raise SettingError(f"amplitudes ({self.amplitudes.shape}) must be two for each phase")
+
+    def heights(self, coarse: Sequence[Whole]) -> NDArray[np.float32]:
+        """Return rows' waves, together 1 long, from their merged cells; shape (rows, waves)."""
+        phases = self.space.coordinates(coarse) @ (self.frequencies + 0.0)
+        radians = (angles_of(phases) + 0.5).astype(np.float32) * np.float32(2 * math.pi / (1 << ANGLE_BITS))
+        waves = np.hstack([np.cos(radians), np.sin(radians)]) / math.sqrt(self.frequencies.shape[1])
+        return np.asarray(waves, np.float32)
+
+    def logits(self, coarse: Sequence[Whole]) -> Floats:
+        """Return what waves add to logits, shape (classes, rows)."""
+        total = np.empty((len(self.amplitudes), len(coarse[0])))
+        for block in blocks(len(coarse[0]), self.amplitudes.shape[1]):
+            total[:, block] = self.amplitudes @ self.heights([cells[block] for cells in coarse]).T
+        return total
+
+    def scaled(self, matrix: Floats) -> Waves:
+        """Return waves whose logits are mixed so."""
+        return replace(self, amplitudes=matrix @ self.amplitudes)
+
+
 @dataclass(frozen=True)
 class Taught:
     """A tree whose rows a teacher labels.
@@ -44,6 +89,7 @@ class Taught:
         errors: Standard deviation of each weight, less the average row's for the same feature, by the gradients' noise.
             To first order: what the tree's Hessian is off by is not in it.
         noise: Of every answer, by the plan's line.
+        waves: What it says of several features at a time, if anything.
     """
 
     model: TreeModel
@@ -53,6 +99,7 @@ class Taught:
     alpha: float
     errors: Floats
     noise: Mapping[str, float]
+    waves: Waves | None = None
 
     @property
     def summary(self) -> ModelSummary:
@@ -101,12 +148,12 @@ class Taught:
         rarest = float(self.model.ratio[list(self.classes)].min())
         alike = max(min(rows // _FEWEST, int(rarest * rows / _FEWEST_RARE), _ALIKE), 1)
         group, merged = self.model.draw_merged(-(-rows // alike), rng, given)
+        probabilities = softmax(self._logits(merged))
         chosen = rng.permutation(np.repeat(np.arange(len(group)), alike)[:rows])
         group, coarse = group[chosen], [cells[chosen] for cells in merged]
         codes = self.model.refined(group, coarse, rng, given)
         mine = np.isin(group, self.classes) & (rng.random(rows) >= self.alpha)
-        probabilities = softmax(self._logits([cells[mine] for cells in coarse]))
-        group[mine] = np.asarray(self.classes)[systematic_sample(probabilities, rng)]
+        group[mine] = np.asarray(self.classes)[systematic_sample(probabilities[:, chosen[mine]], rng)]
         return self.model.decoded(group, codes, rng, given)
 
     def _labelled(self, rows: int, rng: np.random.Generator, given: Given) -> Chunk:
@@ -161,7 +208,7 @@ class Taught:
         for index in self.learned:
             total += self.weights[:, start + coarse[index]]
             start += self.model.features[index].merged.size
-        return total
+        return total if self.waves is None else total + self.waves.logits([coarse[index] for index in self.learned])
 
 
 def centred(model: TreeModel, learned: Sequence[int]) -> Floats:

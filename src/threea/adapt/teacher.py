@@ -23,10 +23,12 @@ from scipy.linalg import cho_factor, cho_solve
 from threea.adapt.calibration import MOST_CLASSES, RAREST, calibrated
 from threea.adapt.number_teacher import taught_numbers
 from threea.adapt.prior import factored, prior_covariance, rounded
-from threea.adapt.taught import Taught, all_classes, centred, softmax
+from threea.adapt.taught import Taught, Waves, all_classes, centred, softmax
+from threea.adapt.waves import Newton, random_waves
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.plan import Plan, Step
+from threea.anonymize.wave_gradient import SCORE_BITS, WaveGradient, WaveLogits
 from threea.approximate.denoise import proportions
 from threea.approximate.finer_tree import with_informative_cells
 from threea.approximate.tree_model import TreeModel
@@ -37,7 +39,7 @@ from threea.table.schema import Origin, Schema
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-STEP, CALIBRATION = "teacher's gradient", "teacher's calibration"
+STEP, WAVES, CALIBRATION = "teacher's gradient", "teacher's waves", "teacher's calibration"
 # Settings, all of them chosen.
 _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
 """Rows drawn from the tree to start from, and cells of their matrix, at most: seconds, and 64 MB."""
@@ -52,6 +54,9 @@ _MOST_CELLS, _LEAST = 32, 0.003
 """About how many cells of a feature it looks at, and the least share of the rows in each, where there is a tree."""
 _CALIBRATION = 0.08
 """Share of the teacher's budget for its calibration."""
+_WAVE_STEPS, _PHASES, _WAVE_ROWS = 2, 300, 10_000
+"""How many gradients of its waves it asks for, how many phases these have, and rows drawn for their Hessian. Chosen on
+magic, nursery and letter."""
 _CLEAR, _FEWEST = 4.0, 16
 """Features this many standard deviations clear of noise are looked at, and at least so many."""
 
@@ -64,12 +69,14 @@ class Teacher:
         alpha: Share of labels that stay the model's own: 1 keeps its density, 0 is all for the task.
         weight: Its share of the budget, relative to the approximation's 1.
         steps_taken: How many gradients it asks for.
+        waves: Share of its budget for random waves over two or three features at a time.
         clip: Bound on a single row's residual; at 1 no row is clipped, less means less noise.
     """
 
     alpha: float = 0.0
     weight: float = 1.0
     steps_taken: int = 4
+    waves: float = 0.0
     clip: float = 0.5
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
@@ -82,7 +89,8 @@ class Teacher:
         if schema[schema.target].kind.numeric and not found:
             return (gradients,)
         return (
-            replace(gradients, weight=(1 - _CALIBRATION) * self.weight),
+            replace(gradients, weight=(1 - _CALIBRATION - self.waves) * self.weight),
+            *((Step(name=WAVES, weight=self.waves * self.weight, count=_WAVE_STEPS),) if self.waves else ()),
             Step(name=CALIBRATION, weight=_CALIBRATION * self.weight),
         )
 
@@ -138,17 +146,44 @@ class Teacher:
             steps = [_Correction.of(h, left / off, precision, by_class) for h in hessian]
             weights = start + np.array([step.taken(mean) for step, mean in zip(steps, told / precise, strict=True)])
         known, stretch = rows.stretched(weights, cells[0].size)
+        waves = self._waves(model, learned, replace(query, weights=known), table, plan) if self.waves else None
         # It learned of rare classes more often than they occur: back to the private ratio.
         occur = model.ratio[list(classes)] / np.maximum(model.weights[list(classes)], 1e-300)
         known[:, : cells[0].size] += np.log(np.maximum(occur, 1e-12))[:, None]
         read = centred(model, learned)
         errors = all_classes(stretch * np.array([left * step.spread(read) for step in steps]))
         noise = {**model.noise, STEP: stddev} | ({} if calibrates else {CALIBRATION: answer.stddev})
-        scaling = calibrated(known, model, classes, learned, table, plan[CALIBRATION]) if calibrates else None
+        scaling = (
+            calibrated(known, model, classes, learned, table, plan[CALIBRATION], waves=waves) if calibrates else None
+        )
         if scaling:
             known, errors = scaling.weights(known, cells[0].size), scaling.errors(errors)
+            waves = waves and waves.scaled(scaling.matrix)
             noise[CALIBRATION] = scaling.stddev
-        return Taught(model, classes, learned, known, self.alpha, errors, noise)
+        return Taught(model, classes, learned, known, self.alpha, errors, noise, waves)
+
+    def _waves(
+        self, model: TreeModel, learned: tuple[int, ...], query: Gradient, table: PrivateTable, plan: Plan
+    ) -> Waves:
+        """Ask in random waves what the weights of a query cannot say."""
+        waves = random_waves(model, learned, _PHASES, len(query.classes))
+
+        def asked(waves: Waves) -> WaveGradient:
+            logits = WaveLogits(waves.space, query.weights, waves.frequencies, waves.amplitudes)
+            return WaveGradient(query.label, query.classes, logits, query.class_weights, query.clip)
+
+        group, codes = model.draw_balanced(_WAVE_ROWS, np.random.default_rng(3))
+        coarse = [model.features[index].merged.merge(codes[index]) for index in learned]
+        logits = asked(waves).logits.scores(coarse) / 2.0**SCORE_BITS
+        newton = Newton.of(waves.heights(coarse), logits, model.effective_rows / len(group))
+        told = np.zeros((len(newton.values), waves.amplitudes.shape[1]))
+        for step in range(1, _WAVE_STEPS + 1):
+            answer = table.measure(asked(waves), plan[WAVES])
+            # As with gradients of weights: all are averaged, seen from the start.
+            told = told + newton.times(waves.amplitudes[-len(told) :]) - answer.value
+            amplitudes = newton.solved(told / step, max(answer.stddev, 1e-9) / math.sqrt(step))
+            waves = replace(waves, amplitudes=all_classes(amplitudes))
+        return waves
 
 
 @dataclass(frozen=True, slots=True)

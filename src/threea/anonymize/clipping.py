@@ -27,6 +27,7 @@ from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
+from threea.anonymize.wave_gradient import WaveGradient, WaveLogits
 from threea.errors import SettingError
 from threea.table.calendar_cells import CalendarCells
 from threea.table.cells import Bins, Categories, Digits, Merged
@@ -54,11 +55,12 @@ QUERIES = frozenset(
         ScoreGradient,
         ScoreHistogram,
         SlotSums,
+        WaveGradient,
     }
 )
 """The closed set: the private table answers queries of exactly these classes, whose bounds are proven or imposed."""
 _CELLS = frozenset({Categories, Bins, Digits, CalendarCells, Merged})
-_PARTS = QUERIES | _CELLS | {Column, Frame, Scores, Projection, Trees, VectorColumn}
+_PARTS = QUERIES | _CELLS | {Column, Frame, Scores, Projection, Trees, VectorColumn, WaveLogits}
 _FUNCTIONS = frozenset({Features, NetworkGradient})
 """Queries that hold a function of rows."""
 _PLAIN = frozenset({int, float, bool, str, NoneType, Kind, Moment, np.float64, np.int64, np.ndarray})

@@ -9,8 +9,9 @@ Proofs: docs/proofs/lookup-sums.md, cluster-sums.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,16 +66,18 @@ class Scores:
 
     def blocks(self, rows: Rows) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows: which, and their coordinates, whole numbers that count 2**-8."""
-        width = self.width
-        # A value without a cell has number -1: the last entry of the table, which is 0.
-        tables = [np.vstack([table, np.zeros((1, table.shape[1]), np.int64)]) + 0.0 for table in self.tables]
         index = [rows.index(cells) for cells in self.cells]
-        for block in blocks(rows.count, width):
-            coordinates, start = np.empty((block.stop - block.start, width)), 0
-            for table, cell in zip(tables, index, strict=True):
-                coordinates[:, start : start + table.shape[1]] = table[cell[block]]
-                start += table.shape[1]
-            yield block, coordinates
+        for block in blocks(rows.count, self.width):
+            yield block, self.coordinates([cell[block] for cell in index])
+
+    def coordinates(self, codes: Sequence[NDArray[Any]]) -> Floats:
+        """Return rows' coordinates, whole numbers that count 2**-8, from their cell in every column."""
+        coordinates, start = np.empty((len(codes[0]), self.width)), 0
+        for table, cell in zip(self.tables, codes, strict=True):
+            # A value without a cell has number -1: the last entry, which is 0.
+            coordinates[:, start : start + table.shape[1]] = np.pad(table, ((0, 1), (0, 0)))[cell]
+            start += table.shape[1]
+        return coordinates
 
 
 def whole_table(table: Integers) -> Integers:

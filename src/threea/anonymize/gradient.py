@@ -20,9 +20,9 @@ from threea.table.cells import AnyCells
 
 GRID = 1 << 10
 """Weights are whole multiples of 1 / GRID."""
-_LARGEST = 30
-"""Logits beyond this count as this: e**-30 is nothing."""
-EXPONENTIALS = np.exp(-np.arange(2 * _LARGEST * GRID + 1) / GRID)
+LARGEST = 30
+"""Weights and logits beyond this count as this: e**-30 is nothing."""
+EXPONENTIALS = np.exp(-np.arange(2 * LARGEST * GRID + 1) / GRID)
 _MOST_CLASSES = 1 << 20
 _LEAST = 2.0**-40
 """Of class_weights and clip: squares of much smaller numbers would vanish, and nothing would be clipped."""
@@ -59,16 +59,11 @@ class Gradient(LookupSum):
     nonnegative = False
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.classes) <= _MOST_CLASSES or not self.cells:
-            raise SettingError(f"a gradient needs from two to {_MOST_CLASSES} classes, and a feature")
-        if len(set(self.classes)) < len(self.classes) or not all(0 <= c < self.label.size for c in self.classes):
-            raise SettingError(f"classes must differ, and be cells of the label, from 0 to {self.label.size - 1}")
+        check_classes(self.label, self.classes, self.class_weights, self.clip)
+        if not self.cells:
+            raise SettingError("a gradient needs a feature")
         if self.weights.shape != (len(self.classes), self._offsets[-1]):
             raise SettingError(f"weights ({self.weights.shape}) must be one per class and cell")
-        if len(self.class_weights) != len(self.classes) or not all(_LEAST <= f <= 1 for f in self.class_weights):
-            raise SettingError(f"class_weights ({self.class_weights}) must be from 2**-40 to 1 for each class")
-        if not _LEAST <= self.clip <= 2:
-            raise SettingError(f"clip ({self.clip}) must be from 2**-40 to 2")
 
     @property
     def _offsets(self) -> Integers:
@@ -97,30 +92,66 @@ class Gradient(LookupSum):
     def contributions(self, rows: Rows, step: float, norm: Norm) -> Iterator[Residuals]:
         """Work out the residuals. Logits and residuals are whole numbers, so no order of adding them matters."""
         label, codes = rows.index(self.label), [rows.index(cells) for cells in self.cells]
-        whole = np.round(np.clip(np.nan_to_num(self.weights), -_LARGEST, _LARGEST) * GRID).astype(np.int64)
+        whole = whole_weights(self.weights)
         for start in range(0, rows.count, BLOCK):
             block = slice(start, start + BLOCK)
             cells = [index[block] for index in codes]
-            yield Residuals(self._residuals(label[block], cells, whole, step), cells, self._offsets)
+            logits = looked_up(whole, cells, self._offsets)
+            residuals = clipped_residuals(
+                logits, label[block], self.label.size, self.classes, self.class_weights, self.clip
+            )
+            yield Residuals(np.trunc(residuals * (SHRINK / step)), cells, self._offsets)
 
-    def _residuals(self, label: NDArray[Any], codes: list[NDArray[Any]], whole: Integers, step: float) -> Floats:
-        """Return each row's expected less actual class, clipped, in whole grid steps; shape (classes told, rows)."""
-        logits = looked_up(whole, codes, self._offsets)
-        below = np.minimum(logits.max(axis=0) - logits, len(EXPONENTIALS) - 1)
-        powers = EXPONENTIALS[below]
-        residual = powers / added(powers)
-        position = np.full(self.label.size + 1, -1)
-        position[list(self.classes)] = np.arange(len(self.classes))
-        actual = position[label]
-        for code in range(len(self.classes)):
-            residual[code] -= actual == code
-        if len(self.classes) == 2:
-            residual = residual[1:]
-        residual *= np.append(self.class_weights, 0.0)[actual]
-        length = np.sqrt(added(residual * residual))
-        longest = self.clip * SHRINK
-        residual *= np.divide(longest, length, out=np.ones_like(length), where=length > longest)
-        return np.asarray(np.trunc(residual * (SHRINK / step)))
+
+def check_classes(label: AnyCells, classes: tuple[int, ...], class_weights: tuple[float, ...], clip: float) -> None:
+    """Refuse classes, weights of theirs or a clip whose residuals could not be bounded."""
+    if not 2 <= len(classes) <= _MOST_CLASSES:
+        raise SettingError(f"a gradient needs from two to {_MOST_CLASSES} classes, and a feature")
+    if len(set(classes)) < len(classes) or not all(0 <= code < label.size for code in classes):
+        raise SettingError(f"classes must differ, and be cells of the label, from 0 to {label.size - 1}")
+    if len(class_weights) != len(classes) or not all(_LEAST <= weight <= 1 for weight in class_weights):
+        raise SettingError(f"class_weights ({class_weights}) must be from 2**-40 to 1 for each class")
+    if not _LEAST <= clip <= 2:
+        raise SettingError(f"clip ({clip}) must be from 2**-40 to 2")
+
+
+def whole_weights(weights: Floats) -> Integers:
+    """Return public weights in whole multiples of 1 / GRID."""
+    return np.round(np.clip(np.nan_to_num(weights), -LARGEST, LARGEST) * GRID).astype(np.int64)
+
+
+def clipped_residuals(
+    logits: Integers,
+    label: NDArray[Any],
+    labels: int,
+    classes: tuple[int, ...],
+    class_weights: tuple[float, ...],
+    clip: float,
+) -> Floats:
+    """Return each row's expected less actual class, shortened to less than `clip`; shape (classes told, rows).
+
+    Args:
+        logits: In whole multiples of 1 / GRID, shape (classes, rows).
+        label: The rows' labels, -1 for none.
+        labels: How many labels there are.
+        classes: Which of these are the classes.
+        class_weights: What residuals are multiplied with.
+        clip: Bound on their L2 norm.
+    """
+    powers = EXPONENTIALS[np.minimum(logits.max(axis=0) - logits, len(EXPONENTIALS) - 1)]
+    residual = powers / added(powers)
+    position = np.full(labels + 1, -1)
+    position[list(classes)] = np.arange(len(classes))
+    actual = position[label]
+    for code in range(len(classes)):
+        residual[code] -= actual == code
+    if len(classes) == 2:
+        residual = residual[1:]
+    residual *= np.append(class_weights, 0.0)[actual]
+    length = np.sqrt(added(residual * residual))
+    longest = clip * SHRINK
+    residual *= np.divide(longest, length, out=np.ones_like(length), where=length > longest)
+    return np.asarray(residual)
 
 
 def looked_up(weights: Integers, codes: list[NDArray[Any]], offsets: Integers) -> Integers:

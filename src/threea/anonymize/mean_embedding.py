@@ -53,14 +53,7 @@ class MeanEmbedding(LookupSum):
     nonnegative = False
 
     def __post_init__(self) -> None:
-        whole = np.array(self.frequencies)
-        if whole.ndim != 2 or len(whole) != self.scores.width or not 1 <= whole.shape[1] <= MOST_FREQUENCIES:
-            raise SettingError(f"frequencies {whole.shape} must be up to {MOST_FREQUENCIES} for each score")
-        if whole.dtype.kind != "i" or np.abs(whole.astype(np.float64)).max() > MOST_FREQUENCY:
-            raise SettingError(f"frequencies must be whole numbers from {-MOST_FREQUENCY} to {MOST_FREQUENCY}")
-        whole = whole.astype(np.int64)
-        whole.setflags(write=False)
-        object.__setattr__(self, "frequencies", whole)
+        object.__setattr__(self, "frequencies", check_frequencies(self.frequencies, self.scores.width))
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -85,8 +78,7 @@ class MeanEmbedding(LookupSum):
         for outer, scores in self.scores.blocks(rows):
             for inner in blocks(len(scores), 2 * matrix.shape[1]):
                 # Exact, whole numbers: what follows is done to each by itself.
-                phases = (scores[inner] @ matrix).astype(np.int64)
-                angles = (phases & ((1 << TURN_BITS) - 1)) >> (TURN_BITS - ANGLE_BITS)
+                angles = angles_of(scores[inner] @ matrix)
                 yield _Waves(group[outer][inner], np.hstack([table[0][angles], table[1][angles]]))
 
     def read(self, answer: Answer, step: float = 2.0**-30) -> tuple[Floats, float]:
@@ -103,6 +95,23 @@ class MeanEmbedding(LookupSum):
         """Return the height of a wave in grid steps: k of them are together at most 1 long."""
         steps = math.floor(1 / step)
         return math.isqrt(steps * steps // self.frequencies.shape[1])
+
+
+def check_frequencies(frequencies: Integers, width: int) -> Integers:
+    """Return a copy that nobody changes, having checked that phases of so many scores stay exact."""
+    whole = np.array(frequencies)
+    if whole.ndim != 2 or len(whole) != width or not 1 <= whole.shape[1] <= MOST_FREQUENCIES:
+        raise SettingError(f"frequencies {whole.shape} must be up to {MOST_FREQUENCIES} for each score")
+    if whole.dtype.kind != "i" or np.abs(whole.astype(np.float64)).max() > MOST_FREQUENCY:
+        raise SettingError(f"frequencies must be whole numbers from {-MOST_FREQUENCY} to {MOST_FREQUENCY}")
+    whole = whole.astype(np.int64)
+    whole.setflags(write=False)
+    return whole
+
+
+def angles_of(phases: Floats) -> Integers:
+    """Return which of a turn's angles phases are at; they are whole numbers."""
+    return (phases.astype(np.int64) & ((1 << TURN_BITS) - 1)) >> (TURN_BITS - ANGLE_BITS)
 
 
 def frequencies_of(radians: Floats) -> Integers:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.query import OneHot, Rows
+from threea.anonymize.wave_gradient import WaveLogits
 from threea.errors import SettingError
 from threea.table.cells import AnyCells
 
@@ -87,7 +88,7 @@ class ScoreHistogram(OneHot):
 
     Args:
         label: The label's cells.
-        trees: What scores a row.
+        trees: What scores a row: trees, or logits with waves.
         cuts: Where ranges of the score end, rising; a score at a cut is in the range above. Of several scores, none.
 
     Raises:
@@ -95,7 +96,7 @@ class ScoreHistogram(OneHot):
     """
 
     label: AnyCells
-    trees: Trees
+    trees: Trees | WaveLogits
     cuts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:

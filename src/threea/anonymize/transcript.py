@@ -14,7 +14,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -34,6 +34,7 @@ from threea.anonymize.unfinished import (
     home_of,
     loaded,
     removed,
+    sweep,
     sync,
     waiting,
     write_synced,
@@ -80,11 +81,16 @@ class Transcript:
         Raises:
             SettingError: There is none, or it cannot be gone on with.
         """
+        transcript = cls(ledger, request)
+        if transcript._home.is_dir():
+            with transcript._alone():
+                sweep(transcript._home)
+            with suppress(OSError):
+                transcript._home.rmdir()
         others = waiting(ledger, request["dataset"], reserved=False)
         same = [other for other in others if other.request == request]
         if not same:
             raise _nothing(ledger, request, others)
-        transcript = cls(ledger, request)
         transcript._folder, transcript.resumed = same[0].folder, True
         transcript._read()
         return transcript
@@ -147,6 +153,7 @@ class Transcript:
             raise self.refusal("was planned otherwise; give the same options, or release anew, for another charge")
         if not self.release:
             with self._alone():
+                sweep(self._home)
                 if not self._kept:
                     self._made(plan, len(ledger.releases(self.request["dataset"])))
                 try:

@@ -119,3 +119,10 @@ def removed(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
         folder.parent.rmdir()
+
+
+def sweep(home: Path) -> None:
+    """Remove what kills left of transcripts, whoever is alone there: those that were not begun, or are gone already."""
+    for folder in home.iterdir():
+        if not (folder / REQUEST).exists() and not busy(folder):
+            shutil.rmtree(folder, ignore_errors=True)

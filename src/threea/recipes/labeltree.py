@@ -40,6 +40,8 @@ class LabelTree(Recipe):
         alpha: Share of labels that stay the tree's own: 1 keeps its density, and the ratio of the classes; 0 is all for
             the task.
         teacher: Share of the budget for the teacher, where there is a target.
+        waves: Share of the teacher's budget that corrects its logits by random waves over two or three features at a
+            time, where the target has classes [2 gradients]: what a teacher that adds features up cannot say.
 
     Example:
         >>> LabelTree(alpha=0.5)
@@ -53,12 +55,15 @@ class LabelTree(Recipe):
     summary: ClassVar[str] = "a tree of features given the label, and a private teacher that labels its rows"
     alpha: float = 0.0
     teacher: float = 0.4
+    waves: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha <= 1:
             raise SettingError(f"alpha ({self.alpha}) must be from 0 to 1")
         if not 0.05 <= self.teacher <= 0.9:
             raise SettingError(f"teacher ({self.teacher}) must be from 0.05 to 0.9")
+        if not 0 <= self.waves <= 0.8:
+            raise SettingError(f"waves ({self.waves}) must be from 0 to 0.8")
 
     @property
     def approximate(self) -> LabelAugmentedTree:
@@ -68,4 +73,4 @@ class LabelTree(Recipe):
     @property
     def adapt(self) -> Teacher:
         """L2: what a classifier loses (steps 5 and 6)."""
-        return Teacher(alpha=self.alpha, weight=self.teacher / (1 - self.teacher))
+        return Teacher(alpha=self.alpha, weight=self.teacher / (1 - self.teacher), waves=self.waves)

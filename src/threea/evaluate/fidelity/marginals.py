@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from threea.evaluate.fidelity import jackknife
 from threea.table import codec
-from threea.table.cells import Cells
+from threea.table.cells import Bins, Cells
 from threea.table.schema import Chunk, Schema
 
 Floats = NDArray[np.float64]
@@ -47,9 +47,8 @@ class Sorted:
     @classmethod
     def into(cls, cells: Sequence[Cells], chunk: Chunk, seed: int, units: Integers | None = None) -> Sorted:
         """Sort encoded rows, which are of these people, into cells."""
-        indices = [cell.index(chunk[cell.column]) for cell in cells]
         sizes = tuple(cell.size + 1 for cell in cells)
-        placed = (np.where(index < 0, size - 1, index) for index, size in zip(indices, sizes, strict=True))
+        placed = (np.where(_strange(cell, chunk), cell.size, cell.index(chunk[cell.column])) for cell in cells)
         rows = len(next(iter(chunk.values()))) if chunk else 0
         return cls(tuple(placed), sizes, chunk, jackknife.groups(rows, seed, units))
 
@@ -59,6 +58,13 @@ class Sorted:
         for column in columns:
             cell = cell * self.sizes[column] + self.columns[column]
         return cell
+
+
+def _strange(cells: Cells, chunk: Chunk) -> NDArray[np.bool_]:
+    """Return which values the schema has no place for: missing ones where none may be, and categories not listed."""
+    values = chunk[cells.column]
+    absent = np.isnan(values) if isinstance(cells, Bins) else values < 0
+    return np.asarray(absent & (not cells.missing))
 
 
 def subsets(columns: int, size: int, limit: int, seed: int) -> list[tuple[int, ...]]:
