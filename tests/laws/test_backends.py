@@ -28,7 +28,7 @@ from nasty import arrow as nasty_table
 from threea import anonymize, hospital
 from threea.anonymize.clipping import BITS, SHRINK, Norm, clipped_sum, grid_step, step_of
 from threea.anonymize.cluster_moments import ClusterMoments
-from threea.anonymize.cluster_sums import ClusterSums, Scores
+from threea.anonymize.cluster_sums import Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.network_gradient import NetworkGradient, aligned
@@ -176,18 +176,17 @@ def score_gradient(label: Any) -> ScoreGradient:
     return ScoreGradient(label, scores, rng.normal(size=label.size), CELLS, rng.normal(size=(2, width)), 0.8)
 
 
-def clusters(by: Any) -> ClusterSums:
+def clusters(by: Any) -> ClusterMoments:
     tables = tuple(np.arange(cells.size)[:, None] * 900 // cells.size - 450 for cells in CELLS)
     scores = Scores(CELLS, tables)
     centroids = np.random.default_rng(6).integers(-450, 450, (4, scores.width))
     classes = (0, 0, 1, 1) if by else (0, 0, 0, 0)
-    return ClusterSums(space=scores, centroids=centroids, classes=classes, summed=scores, radius=1.5, by=by)
+    parts = {"space": scores, "centroids": centroids, "classes": classes, "summed": scores, "by": by}
+    return ClusterMoments(radius=1.5, weights=(1.0, 1.5), **parts)
 
 
 def moments(by: Any) -> ClusterMoments:
-    sums = clusters(by)
-    parts = {"space": sums.space, "centroids": sums.centroids, "classes": sums.classes, "summed": sums.summed, "by": by}
-    return ClusterMoments(radius=1.5, weights=(1.0, 1.0, 0.5), **parts)
+    return dataclasses.replace(clusters(by), weights=(1.0, 1.0, 0.5))
 
 
 def embedding(by: Any) -> MeanEmbedding:
@@ -221,8 +220,7 @@ LEAVES: dict[str, list[Query]] = {
         Grouped(WARD, features(_embedded)),
         Grouped(WARD, features(_by_column)),
     ],
-    "ClusterSums": [clusters(None), clusters(DIED)],
-    "ClusterMoments": [moments(None), moments(DIED)],
+    "ClusterMoments": [clusters(None), moments(None), clusters(DIED), moments(DIED)],
     "MeanEmbedding": [embedding(None), embedding(DIED)],
     "SlotSums": [slots(None), slots(DIED)],
     "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.cluster_moments import ClusterMoments
-from threea.anonymize.cluster_sums import ClusterSums, Scores
+from threea.anonymize.cluster_sums import Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.lookup_sums import MOST_NUMBERS, SHRINK, LookupSum
 from threea.anonymize.mean_embedding import MeanEmbedding
@@ -48,7 +48,6 @@ QUERIES = frozenset(
         Gradient,
         Vectors,
         Lengths,
-        ClusterSums,
         ClusterMoments,
         MeanEmbedding,
         NetworkGradient,
