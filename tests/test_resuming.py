@@ -235,6 +235,7 @@ def interrupted(run, monkeypatch, *arguments, **options):
         (("--rows", 5), "another rows; it was rows 500"),
         (("--seed", 8), "another seed; it was seed 7"),
         (("--unit", "patient_id"), "another unit; it was unit None"),
+        (("--drop", "ward"), "another drop; it was drop ()"),
         (("--dataset", "others"), "no unfinished release of dataset 'others' waits beside ledger.db"),
     ],
 )
@@ -245,6 +246,23 @@ def test_other_options_are_refused(run, monkeypatch, more, named):
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert named in err
     assert books() == before
+
+
+def test_a_column_to_drop_is_not_written_because_all_was_answered_before(run, tmp_path, monkeypatch):
+    ended(monkeypatch, lambda: run("--out", "release"), publish, "_fill", 1)
+    code, _, err = run("--out", "release", "--resume", "--drop", "ward")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "another drop; it was drop ()" in err
+    assert not (tmp_path / "release").exists()
+    assert run("--out", "release", "--resume")[0] == 0
+
+
+def test_python_goes_on_with_what_the_command_began(run, table, monkeypatch):
+    ended(monkeypatch, lambda: run("--out", "release", "--drop", "ward"), Ledger, "charge", 3, after=True)
+    asked = {"epsilon": 1.0, "recipe": "labeltree", "ledger": "ledger.db", "dataset": "stays", "rows": 500, "seed": 7}
+    release = prepare(table, schema="described.toml", drop=("ward",), score=0, resume=True, **asked).run()
+    assert "ward" not in release.layout.names
+    assert books()[:2] == (1, 1.0)
 
 
 def test_another_schema_is_refused(run, monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 
 from threea.errors import InputError
 
-CERTIFICATE, MODEL = "certificate.json", "model.threea"
+CERTIFICATE, MODEL, REPORT = "certificate.json", "model.threea", "report.html"
 FORMATS = ("parquet", "csv")
 
 
@@ -42,14 +42,14 @@ def certificate_in(folder: Path) -> dict[str, Any]:
 def check_parts(folder: Path, certificate: Mapping[str, Any]) -> int:
     """Refuse a folder one of whose files is not the one that the certificate names; return how many are.
 
-    A file that is not there is not missed, nor is a hash that certificates had not yet when this one was written.
+    A file that is not there is not missed, nor is the report's hash, which the first certificates had not yet.
 
     Raises:
         InputError: A file is another.
     """
     compared = 0
     for path, digest in _named(folder, certificate):
-        if digest is None or not path.exists():
+        if not path.exists() or (digest is None and path.name == REPORT):
             continue
         try:
             same = digest_of(path) == digest
@@ -73,4 +73,4 @@ def _named(folder: Path, certificate: Mapping[str, Any]) -> Iterator[tuple[Path,
             yield folder / f"{rows}.{form}", stated.get("synthetic_sha256")
         yield folder / f"{schema}.toml", stated.get("schema_sha256")
     yield folder / MODEL, certificate.get("model_sha256")
-    yield folder / "report.html", certificate.get("report_sha256")
+    yield folder / REPORT, certificate.get("report_sha256")

@@ -22,6 +22,7 @@ from threea.ledger import Ledger
 from threea.model_file import NAME, load_release
 from threea.place import Place
 from threea.release import Release
+from threea.table.reading_section import stated
 from threea.table.schema import Schema
 
 _DEFAULTS: Mapping[str, Any] = {
@@ -29,6 +30,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "target": None,
     "target_kind": None,
     "dialect": None,
+    "drop": (),
     "adjacency": Adjacency.ADD_REMOVE,
     "rows": None,
     "seed": None,
@@ -51,7 +53,10 @@ RESUMABLE = (
 def request_of(recipe: Recipe, schema: Schema | None, options: Mapping[str, Any]) -> dict[str, str]:
     """Return what is asked for, option by option, as text."""
     described = "none" if schema is None else sha256(schema.to_toml().encode()).hexdigest()[:16]
-    asked = {name: str(options.get(name, default)) for name, default in _DEFAULTS.items()}
+    given = {name: options.get(name, default) for name, default in _DEFAULTS.items()}
+    # Said alike from the command line and from Python.
+    given |= {"dialect": stated(given["dialect"]), "drop": tuple(sorted(given["drop"])), "score": float(given["score"])}
+    asked = {name: str(value) for name, value in given.items()}
     return {"recipe": repr(recipe), "schema": described, "epsilon": str(float(options["epsilon"])), **asked}
 
 

@@ -22,13 +22,12 @@ from threea.anonymize.plan import Plan
 from threea.anonymize.transcript import Transcript
 from threea.budget import Adjacency, Budget
 from threea.cost import Cost, Reading, affordable, reading_of
-from threea.errors import BudgetRefused, SettingError, outcome, stated
+from threea.errors import SettingError, outcome, stated
 from threea.framework import Recipe
 from threea.ledger import Ledger
 from threea.model_file import packed
 from threea.pricing import check_sampling
 from threea.progress import Progress
-from threea.publish import form_of
 from threea.receipt import receipt
 from threea.recipes import DEFAULT, RECIPES
 from threea.release import Release
@@ -77,11 +76,6 @@ class Prepared:
     rehearsal: bool = False
     transcript: Transcript | None = None
     unkept: str = ""
-
-    @property
-    def form(self) -> str:
-        """How the release is saved unless said otherwise: as the table came, or as Parquet."""
-        return form_of(self.table.dialect)
 
     def run(self, progress: Progress | None = None) -> Release:
         """Spend, and make the release.
@@ -303,15 +297,12 @@ def rehearse(
 
 def refuse_over_cap(ledger: str | PathLike[str], *, dataset: str, epsilon: float, cap: float | None, new: bool) -> None:
     """Refuse what the ledger would refuse, without writing to it."""
-    if not os.path.lexists(ledger) and (new or cap is None):
-        return
-    with Ledger(ledger, reading=True) as book:
-        if new:
+    # One that would be made has spent nothing yet.
+    made = not os.path.lexists(ledger) and (new or cap is None)
+    with Ledger(None if made else ledger, reading=True) as book:
+        if new and not made:
             raise book.error("exists already; leave --new-ledger out, or give another path")
-        for row in book.datasets():
-            if row.name == dataset and row.cap is not None and row.spent + epsilon > row.cap * (1 + 1e-9):
-                what, remedy = f"dataset {dataset!r} in ledger {book.path}", "ask for no more than is left"
-                raise BudgetRefused(what, requested=epsilon, spent=row.spent, cap=row.cap, remedy=remedy)
+        book.refuse_over_cap(dataset, epsilon, cap)
 
 
 def synthesize(data: Any, *, epsilon: float, progress: Progress | None = None, **options: Any) -> Release:

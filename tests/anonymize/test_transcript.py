@@ -191,6 +191,59 @@ def test_what_was_reserved_and_not_told_is_taken_over_once(tmp_path, monkeypatch
         assert {row.id for row in book.releases()} == both
 
 
+@pytest.mark.parametrize("cheaper", [Budget(0.1), Budget(1.0)])
+def test_what_another_release_reserved_for_less_is_not_taken_over(tmp_path, monkeypatch, cheaper):
+    """Its answers would be told from less noise than the ledger has entered."""
+    ledger = tmp_path / "ledger.db"
+    begun = Transcript(ledger, REQUEST)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "reserve", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            opened(tmp_path, begun).measure(Count(), Plan.calibrate(BUDGET, STEPS)["count"])
+    begun.close()
+    # Of the same questions, so many times; not a single one was asked.
+    other = Plan.calibrate(cheaper, (dataclasses.replace(STEPS[0], weight=9.0), *STEPS[1:]))
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "charge", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            opened(tmp_path, None, budget=cheaper).measure(Count(), other["count"])
+    with Ledger(ledger) as book:
+        (reserved,) = (row.id for row in book.releases())
+    found = Transcript.found(ledger, REQUEST)
+    opened(tmp_path, found).measure(Count(), Plan.calibrate(BUDGET, STEPS)["count"])
+    assert found.release != reserved
+    with Ledger(ledger) as book:
+        assert [(row.epsilon, row.charged) for row in book.releases()] == [(cheaper.epsilon, 0), (1.0, 1)]
+
+
+def test_by_another_path_of_the_ledger_no_reservation_is_taken_over(tmp_path, monkeypatch):
+    """Two that share one would each ask anew what was charged last, for one charge."""
+    ledger, link, plan = tmp_path / "ledger.db", tmp_path / "link.db", Plan.calibrate(BUDGET, STEPS)
+    Ledger(ledger, create=True).close()
+    os.link(ledger, link)
+    for path, owner, name, killed in (
+        (ledger, Ledger, "reserve", _killed),
+        (link, Transcript, "_write", _killed_at_release(Transcript._write)),
+    ):
+        transcript = Transcript(path, REQUEST)
+        table = opened(tmp_path, transcript, ledger=path)
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, killed)
+            with pytest.raises(KeyboardInterrupt):
+                table.measure(Count(), plan["count"])
+        transcript.close()
+    (reserved,) = (row.id for row in Ledger(ledger).releases())
+    first, second = (Transcript.found(path, REQUEST) for path in (ledger, link))
+    for path, transcript in ((ledger, first), (link, second)):
+        opened(tmp_path, transcript, ledger=path).measure(Count(), Plan.calibrate(BUDGET, STEPS)["count"])
+    assert second.release == reserved != first.release
+    assert [row.charged for row in Ledger(ledger).releases()] == [1, 1]
+
+
+def _killed(*arguments, **options):
+    raise KeyboardInterrupt
+
+
 def _killed_at_release(real):
     def write(self, name, told):
         if name == "release.json":

@@ -36,6 +36,13 @@ def column(path, name="a", **dialect):
     return read(path, **dialect).table()[name].to_pylist()
 
 
+def test_no_decimal_mark_makes_one_id_of_two(tmp_path):
+    path = workbook.write(tmp_path / "t.xlsx", [["id", "x"], [1.5, 1.5], ["1,5", "1,5"], ["1.5", "1.5"]])
+    rows = open_backend(path, Dialect(decimal=","), ids={"id"})[0].table()
+    assert rows["id"].to_pylist() == ["1.5", "1,5", "1.5"]
+    assert rows["x"].to_pylist() == ["1.5", "1.5", "1.5"]
+
+
 CELLS = [
     (3, "3"),
     (-0.25, "-0.25"),

@@ -406,6 +406,23 @@ def test_a_column_of_any_type_can_be_dropped() -> None:
     assert list(release.frame.columns) == ["a", "label"]
 
 
+@pytest.mark.parametrize("hold", [lambda t: t, lambda t: t.to_batches()[0], lambda t: t.to_pandas()])
+def test_a_name_that_is_there_twice_is_refused_whatever_is_dropped(hold: Any) -> None:
+    table = pa.table([[1], [2], [3], [4]], names=["a", "a", "b", "c"])
+    with pytest.raises(InputError, match=r"^columns \(a\) appear more than once; rename them$"):
+        open_backend(hold(table), drop=["b"])
+    assert open_backend(hold(table), drop=["a"])[0].layout.names == ["b", "c"]
+
+
+def test_labels_of_several_levels_of_any_type_are_read() -> None:
+    columns = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])
+    frame = pd.DataFrame([[1, 2, 3]], columns=columns)
+    names = [str(label) for label in frame.columns]
+    assert open_backend(frame)[0].layout.names == names
+    kept = open_backend(frame, drop=names[:1])[0]
+    assert kept.table().to_pylist() == [{names[1]: 2, names[2]: 3}]
+
+
 def test_what_brings_a_frame_back_holds_nothing_of_it() -> None:
     words = [CANARY, "other word"]
     for frame in (

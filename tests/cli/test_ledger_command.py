@@ -119,6 +119,7 @@ EDITS = {
         "1 of its events are not the ledger's, 1 of the ledger's not in it",
     ),
     "an event once more": ({"events": [{"name": "count", **EVENT, "count": 2}]}, "1 of its events are not"),
+    "an event a little more often": ({"events": [{"name": "count", **EVENT, "count": 1.7}]}, "1 of its events are not"),
     "an event without a count": ({"events": [{"name": "count"}]}, "without budget, unit or events"),
     "events of another kind": ({"events": 3}, "without budget, unit or events"),
     "an event that is none": ({"events": ["count"]}, "without budget, unit or events"),
@@ -226,6 +227,20 @@ def test_verify_and_sample_refuse_a_file_that_was_changed(threea, copied, name):
     code, _, err = threea("sample", "r", "--rows", 5, "--out", "more.csv")
     assert (code, err.count("\n")) == (2, 1)
     assert not (copied / "more.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("schema.toml", "schema"), ("synthetic.parquet", "synthetic"), ("model.threea", "model")]
+)
+def test_a_file_that_was_changed_is_not_taken_because_its_hash_was_removed(threea, copied, name, key):
+    rewritten(copied / "r" / name, lambda stored: stored[:200] + bytes([stored[200] ^ 1]) + stored[201:])
+    certificate = json.loads((copied / "r/certificate.json").read_text())
+    del certificate[f"{key}_sha256"]
+    (copied / "r/certificate.json").write_text(json.dumps(certificate))
+    code, _, err = threea("ledger", "ledger.db", "--verify", "r")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{name} is not the" in err
+    assert threea("sample", "r", "--rows", 5, "--out", "more.csv")[0] == 2
 
 
 def test_verify_refuses_an_edited_certificate_of_a_release(threea, copied):

@@ -282,6 +282,20 @@ def test_a_dry_run_enters_nothing_into_a_ledger_and_minds_its_cap(threea, stays,
     assert "left 0.5" in err
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_a_dry_run_minds_the_cap_that_it_is_given(threea, stays, described, tmp_path, there):
+    arguments = ("release", stays, "--schema", described, "--epsilon", 1, "--rows", 100, "--ledger", "ledger.db")
+    named = (*arguments, "--dataset", "stays")
+    if there:
+        assert threea(*named, "--out", "first")[0] == 0
+    new, cap, spent = ((), 1.5, 1) if there else (("--new-ledger",), 0.5, 0)
+    code, _, err = threea(*named, *new, "--cap", cap, "--out", "second", "--dry-run")
+    assert (code, err.count("\n")) == (3, 1)
+    assert f"requested epsilon 1, spent {spent} of {cap}, left 0.5" in err
+    assert (tmp_path / "ledger.db").exists() == there
+    assert threea(*named, *new, "--cap", cap, "--out", "second")[0] == 3
+
+
 def test_a_new_ledger_is_told_of_and_must_be_meant_where_there_is_a_cap(threea, stays, described, tmp_path):
     arguments = ("release", stays, "--schema", described, "--epsilon", 1, *FAST)
     mistyped = threea(*arguments, "--ledger", "legder.db", "--cap", 3, "--out", "a")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,13 @@ def test_independent_protects_the_certificates_unit() -> None:
     table, how = baseline.independent_rows(given, 0)
     assert table is not None
     assert "at most 3 rows per patient_id" in how
+
+
+def test_independent_is_made_of_a_release_with_columns_that_were_dropped() -> None:
+    given = evidence(TRAIN.slice(0, 70), "died")
+    table, how = baseline.independent_rows(replace(given, schema=given.schema.without(["name"])), 0)
+    assert table is not None, how
+    assert table.column_names == list(COLUMNS)
 
 
 @pytest.mark.parametrize(

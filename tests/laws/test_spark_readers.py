@@ -103,6 +103,11 @@ def test_a_spark_frame_whose_rows_change_parts_is_refused_before_the_first_charg
     assert not list(ledger.releases())
 
 
+def test_a_column_is_dropped_whatever_the_names_of_others_mean_to_spark(spark: Any) -> None:
+    frame = spark.sql("SELECT 1 AS `a.b`, 2 AS `c``d`, 3 AS e, 4 AS f")
+    assert open_engine(frame, drop=["e"])[0].layout.names == ["a.b", "c`d", "f"]
+
+
 def test_spark_types_that_no_schema_describes_are_refused_all_at_once(spark: Any) -> None:
     frame = spark.sql("SELECT 1 AS a, array(1) AS b, named_struct('x', 1) AS c, map(1, 2) AS d, x'00' AS e, 'u' AS f")
     said = r"^columns b \(array<int>\), c \(struct<x:int>\), d \(map<int,int>\), e \(binary\) have types that are not"

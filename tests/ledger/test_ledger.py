@@ -624,3 +624,13 @@ def test_the_ledger_itself_needs_only_the_standard_library():
     tops = {name.split(".")[0] for name in run(script).stdout.split()}
     assert "sqlite3" not in tops
     assert tops - set(sys.stdlib_module_names) == {"threea"}
+
+
+def test_an_id_is_reserved_once():
+    ledger = Ledger()
+    ledger.register("d", lambda key: "rows")
+    plan = {"epsilon": 1.0, "delta": 0.0, "lines": [("step", {}, 1)], "release": "a" * 16}
+    assert ledger.reserve("d", **plan) == "a" * 16
+    with pytest.raises(InternalError, match="is reserved already"):
+        ledger.reserve("d", **plan)
+    assert [(row.id, row.epsilon) for row in ledger.releases()] == [("a" * 16, 1.0)]

@@ -177,11 +177,15 @@ class Spending:
         exposed = tuple(Line("expose", NonPrivate(reason)) for reason in self.exposed)
         return (*(replace(line, count=count) for line, count in charged if count), *exposed)
 
-    def _enter(self, epsilon: float, delta: float, lines: Sequence[Line], recipe: str) -> str:
+    def _enter(
+        self, epsilon: float, delta: float, lines: Sequence[Line], recipe: str, release: str | None = None
+    ) -> str:
         entries = [(line.name, to_json(line.event), line.count) for line in lines]
         before, self.charged = self.charged, True
         try:
-            return self.ledger.reserve(self.dataset, epsilon=epsilon, delta=delta, lines=entries, recipe=recipe)
+            return self.ledger.reserve(
+                self.dataset, epsilon=epsilon, delta=delta, lines=entries, recipe=recipe, release=release
+            )
         except BudgetRefused:
             # Of any other end, an interrupt say, nobody knows whether it came before the ledger's commit or after.
             self.charged = before

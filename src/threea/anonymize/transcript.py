@@ -67,7 +67,7 @@ class Transcript:
         self._folder = self._home / secrets.token_hex(8)
         self.request, self.seed, self.key = request, secrets.randbits(62), secrets.token_bytes(32)
         self.release, self.resumed = "", False
-        self._fingerprint, self._before, self._plan = "", 0, ""
+        self._fingerprint, self._plan = "", ""
         self._log: AnswerLog | None = None
         self._answers: list[Recorded] = []
         self._next = 0
@@ -100,7 +100,7 @@ class Transcript:
         if told["threea"] != threea.__version__:
             raise self.refusal(f"was begun by threea {told['threea']}, this is {threea.__version__}; use that version")
         self.seed, self.key = told["seed"], bytes.fromhex(told["key"])
-        self._fingerprint, self._before, self._plan = told["rows"], told["before"], told["plan"]
+        self._fingerprint, self._plan = told["rows"], told["plan"]
         self.release = loaded(self._folder / RELEASE).get("release", "")
         try:
             self._log = AnswerLog(self._folder / ANSWERS)
@@ -138,7 +138,7 @@ class Transcript:
             raise self.refusal("was asked of other rows; give the table as it was, or leave --resume out")
         self._fingerprint = fingerprint
 
-    def begin(self, plan: Plan, ledger: Ledger, reserve: Callable[[], str]) -> str | None:
+    def begin(self, plan: Plan, ledger: Ledger, reserve: Callable[[str], str]) -> str | None:
         """Have the plan reserved, unless it was before, and begin to keep its answers; return the release's id.
 
         Returns:
@@ -155,21 +155,25 @@ class Transcript:
             with self._alone():
                 sweep(self._home)
                 if not self._kept:
-                    self._made(plan, len(ledger.releases(self.request["dataset"])))
-                try:
-                    self.release = self._reserved(plan, ledger) or reserve()
-                except BudgetRefused:
-                    self.forget()
-                    raise
-                self._write(RELEASE, {"release": self.release})
+                    self._made(plan)
+            # Its name in the ledger is its folder's, so a run that is killed right after the plan is reserved is known.
+            name = self._folder.name
+            try:
+                if all(row.id != name for row in ledger.releases(self.request["dataset"])):
+                    reserve(name)
+            except BudgetRefused:
+                self.forget()
+                raise
+            self.release = name
+            self._write(RELEASE, {"release": name})
         return self.release
 
-    def _made(self, plan: Plan, before: int) -> None:
+    def _made(self, plan: Plan) -> None:
         """Make the folder; it counts from the moment that its request is there."""
         with self._keeping():
             self._folder.mkdir(mode=0o700)
             self._log, self._kept = AnswerLog(self._folder / ANSWERS), True
-        self._before, self._plan = before, digest_of((plan.budget, plan.lines))
+        self._plan = digest_of((plan.budget, plan.lines))
         told = {
             "threea": threea.__version__,
             "request": dict(self.request),
@@ -177,7 +181,6 @@ class Transcript:
             "seed": self.seed,
             "key": self.key.hex(),
             "rows": self._fingerprint,
-            "before": self._before,
             "plan": self._plan,
             "inode": self._log.inode,
         }
@@ -185,18 +188,6 @@ class Transcript:
         with self._keeping():
             sync(self._home)
             sync(self._home.parent)
-
-    def _reserved(self, plan: Plan, ledger: Ledger) -> str | None:
-        """Return what a killed run of this release reserved without telling: nothing was asked under it."""
-        if not self.resumed:
-            return None
-        told = (loaded(folder / RELEASE).get("release") for folder in self._home.iterdir())
-        taken, planned = set(told), sum(line.count for line in plan.lines)
-        for row in ledger.releases(self.request["dataset"])[self._before :]:
-            same = (row.recipe, row.delta, row.planned) == (plan.recipe, plan.budget.delta, planned)
-            if same and not row.charged and row.id not in taken:
-                return row.id
-        return None
 
     def owed(self, ledger: Ledger) -> tuple[Counter[str], Counter[str]]:
         """Return how often each line was charged, and how many of these charges nobody had an answer for.

@@ -42,7 +42,7 @@ def open_excel(path: Path, said: Dialect | None, ids: Collection[str] = ()) -> M
     said = said or Dialect()
     if said.separator is not None or said.encoding is not None:
         raise SettingError("separator and encoding describe CSV files, and the data is an Excel file; leave them out")
-    rows = _rows(path, said)
+    rows = _rows(path, said, ids)
     first, names = _header(path, next((row for row in rows if any(row)), []))
     layout = pa.schema([undeclared(name) for name in names])
     missing = [{""} if name in ids else frozenset(said.missing_texts) for name in names]
@@ -61,9 +61,9 @@ def sheet_names(path: Path) -> list[str]:
     return list(_limited(path, sheet_cells.sheet_names, str(path)))
 
 
-def _rows(path: Path, said: Dialect) -> Iterator[list[str]]:
+def _rows(path: Path, said: Dialect, ids: Collection[str]) -> Iterator[list[str]]:
     """Yield the rows of a sheet as text; the empty text for nothing."""
-    return _limited(path, sheet_cells.rows, str(path), said.sheet, said.decimal or ".")
+    return _limited(path, sheet_cells.rows, str(path), said.sheet, said.decimal or ".", list(ids))
 
 
 def _limited(path: Path, function: Callable[..., Iterator[Any]], *arguments: Any) -> Iterator[Any]:

@@ -225,8 +225,15 @@ def _without(data: Any, drop: Collection[str]) -> Any:
         return data
     labels = data.schema.names if isinstance(data, pa.Table | pa.RecordBatch) else list(data.columns)
     _refuse_unknown(drop, [str(label) for label in labels])
-    kept = [label for label in labels if str(label) not in drop]
-    return data.select(kept) if hasattr(data, "select") else data[kept]
+    kept = [number for number, label in enumerate(labels) if str(label) not in drop]
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        # By number, for two may have one name: that is refused later, in a line.
+        return data.select(kept)
+    columns = [labels[number] for number in kept]
+    if hasattr(data, "sparkSession"):
+        # Of a bare name Spark takes what stands before a point for the column.
+        columns = [f"`{name.replace('`', '``')}`" for name in columns]
+    return data.select(columns) if hasattr(data, "select") else data[columns]
 
 
 def _refuse_unknown(drop: Collection[str], names: Collection[str]) -> None:
@@ -267,7 +274,7 @@ def _open_pandas(frame: Any) -> tuple[RowBackend, Frame]:
     if len(set(names)) != len(names):
         return MemoryBackend(pa.table([pa.nulls(0)] * len(names), names=names)), Frame()
     series = dict(zip(names, (frame[label] for label in labels), strict=True))
-    fields = _fields({name: _pandas_type(column) for name, column in series.items()}, series)
+    fields = _fields({name: _pandas_type(name, column) for name, column in series.items()}, series)
     arrays = _arrays({name: _pandas_array(column, fields.field(name)) for name, column in series.items()})
     kept = Frame("pandas", tuple(labels), {name: _dtype_name(column.dtype) for name, column in series.items()})
     return MemoryBackend(pa.Table.from_arrays(arrays, names=names), fields), kept
@@ -296,9 +303,9 @@ def _arrays(arrays: Mapping[str, Any]) -> list[Any]:
     return list(arrays.values())
 
 
-def _pandas_type(series: Any) -> pa.Field | None:
+def _pandas_type(name: str, series: Any) -> pa.Field | None:
     """Return the field of a column by its dtype alone; None if Arrow has no such type."""
-    name, dtype = str(series.name), series.dtype
+    dtype = series.dtype
     if _dtype_name(dtype) == frames.OBJECT:
         return undeclared(name)
     if _dtype_name(dtype) == frames.CATEGORY:

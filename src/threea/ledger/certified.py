@@ -52,7 +52,7 @@ def _stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
         "epsilon": float(certificate["epsilon"]),
         "delta": float(certificate["delta"]),
         "protection": f"{certificate['adjacency']}, {certificate['unit']}",
-        "events": Counter(canonical({**event, "count": int(event["count"])}) for event in certificate["events"]),
+        "events": Counter(canonical({**event, "count": event["count"]}) for event in certificate["events"]),
     }
 
 

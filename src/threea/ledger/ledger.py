@@ -100,6 +100,7 @@ class Ledger(LedgerFile):
         delta: float,
         lines: Sequence[tuple[str, dict[str, Any], int]],
         recipe: str = "",
+        release: str | None = None,
     ) -> str:
         """Reserve a release's whole plan, or refuse it whole.
 
@@ -113,6 +114,7 @@ class Ledger(LedgerFile):
             delta: Delta of the whole release.
             lines: For each kind of look at the rows: name, event as JSON data, how often it may be charged.
             recipe: Who asked, for display.
+            release: Its id, which no other has; one that is drawn by default.
 
         Returns:
             The release's id.
@@ -127,17 +129,33 @@ class Ledger(LedgerFile):
             raise SettingError(f"epsilon ({epsilon}) must be > 0 and delta ({delta}) from 0 to 1")
         if len({name for name, _, _ in lines}) < len(lines) or any(count < 1 for _, _, count in lines):
             raise InternalError("the lines of a plan need different names and counts of at least 1")
-        release, cost = secrets.token_hex(8), {"epsilon": float(epsilon), "delta": float(delta)}
+        release, cost = release or secrets.token_hex(8), {"epsilon": float(epsilon), "delta": float(delta)}
         with self.transaction() as books:
+            if release in books.releases:
+                raise InternalError(f"release {release!r} is reserved already")
             account = _account(books, dataset)
-            spent, cap = account.spent, account.cap
-            if cap is not None and spent + epsilon > cap * (1 + _ROUNDING):
-                what = f"dataset {dataset!r} in ledger {self.path}"
-                remedy = "ask for no more than is left" if spent < cap else "no release from it can follow"
-                raise BudgetRefused(what, requested=epsilon, spent=spent, cap=cap, remedy=remedy)
+            self._refuse(dataset, account, epsilon, account.cap)
             plan = {"id": release, "dataset": dataset, "recipe": recipe, "lines": list(lines)}
             self.write({"kind": "release", **plan, **cost})
         return release
+
+    def refuse_over_cap(self, dataset: str, epsilon: float, cap: float | None = None) -> None:
+        """Refuse what `reserve` would refuse if the dataset were registered with this cap; nothing is written.
+
+        Raises:
+            BudgetRefused: As of `reserve`.
+        """
+        with self.transaction(writing=False) as books:
+            account = books.datasets.get(dataset, Account("", ""))
+            caps = [lowered for lowered in (cap, account.cap) if lowered is not None]
+            self._refuse(dataset, account, epsilon, min(caps, default=None))
+
+    def _refuse(self, dataset: str, account: Account, epsilon: float, cap: float | None) -> None:
+        spent = account.spent
+        if cap is not None and spent + epsilon > cap * (1 + _ROUNDING):
+            what = f"dataset {dataset!r} in ledger {self.path}"
+            remedy = "ask for no more than is left" if spent < cap else "no release from it can follow"
+            raise BudgetRefused(what, requested=epsilon, spent=spent, cap=cap, remedy=remedy)
 
     def charge(self, release: str, line: str, times: int = 1) -> None:
         """Log looks at the rows, on disk when this returns; only then may their noise be drawn.

@@ -22,11 +22,16 @@ def sheet_names(path: str) -> Iterator[str]:
     yield from _read(path, _sheets)
 
 
-def rows(path: str, sheet: str | None, mark: str) -> Iterator[list[str]]:
-    """Yield the rows of a sheet that hold anything, numbers with this decimal mark."""
-    found = _read(path, lambda book: book.get_sheet_by_name(_chosen(path, _sheets(book), sheet)))
-    texts = ([_text(cell, mark) for cell in row] for row in found.iter_rows())
-    return (row for row in texts if any(row))
+def rows(path: str, sheet: str | None, mark: str, ids: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the rows of a sheet that hold anything, numbers with this decimal mark, but for ids, which have none."""
+    book = _read(path, lambda book: book.get_sheet_by_name(_chosen(path, _sheets(book), sheet)))
+    marks: list[str] = []
+    for row in book.iter_rows():
+        # The first row names the columns.
+        texts = list(map(_text, row, marks)) if marks else list(map(_text, row))
+        if any(texts):
+            marks = marks or ["." if name in ids else mark for name in texts]
+            yield texts
 
 
 def _read(path: str, look: Callable[[Any], Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +72,8 @@ def independent_rows(evidence: Evidence, seed: int) -> tuple[pa.Table | None, st
         table = open_table(
             evidence.train,
             budget=budget,
-            schema=evidence.schema.confirm(),
+            # Of what was dropped, these rows have nothing any more.
+            schema=replace(evidence.schema, confirmed=True, dropped=()),
             unit=unit,
             max_rows_per_unit=most,
             noise=RepeatableNoise(seed),
