@@ -41,6 +41,9 @@ _IMPORTANCE = 0.25
 _WIDTHS, _USUAL_WIDTH = np.geomspace(0.02, 30.0, 40), 3.0
 """Standard deviations that amplitudes may have, and of that itself, before anything is known."""
 _EDGE = 0.003
+_LEAST = 0.3
+"""A row's second derivative is taken to be at least such a share of the average one: where the teacher is sure and
+wrong, steps would run away. Chosen on nursery."""
 
 
 def random_waves(model: TreeModel, learned: Sequence[int], phases: int, classes: int) -> Waves:
@@ -117,7 +120,9 @@ class Newton:
         probabilities = softmax(logits)[-(len(logits) if len(logits) > 2 else 1) :]
         values, vectors = [], []
         for p in probabilities:
-            weighted = heights * (scale * p * (1 - p))[:, None].astype(np.float32)
+            second = p * (1 - p)
+            second = scale * np.maximum(second, _LEAST * second.mean())
+            weighted = heights * second[:, None].astype(np.float32)
             value, vector = np.linalg.eigh(np.asarray(heights.T @ weighted, np.float64))
             values.append(np.maximum(value, 0.0))
             vectors.append(vector)

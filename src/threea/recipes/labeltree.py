@@ -45,7 +45,7 @@ class LabelTree(Recipe):
 
     Example:
         >>> LabelTree(alpha=0.5)
-        LabelTree(alpha=0.5, teacher=0.4)
+        LabelTree(alpha=0.5, teacher=0.4, waves=0.0)
 
     Reference:
         Chow and Liu 1968 (trees); McKenna, Miklau and Sheldon 2021 (MST: choosing them privately).
