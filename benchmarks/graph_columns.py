@@ -1,4 +1,4 @@
-"""Processor time and memory of `mst` and `aim` by the number of columns, on the tables of `columns`."""
+"""Processor time and memory of `mst` and `aim` by the number of columns."""
 
 import resource
 import subprocess
@@ -9,10 +9,20 @@ import numpy as np
 import pyarrow as pa
 
 import threea
-from benchmarks.columns import ROWS, simulated
 from benchmarks.record import record
 
-COLUMNS, RECIPES = (10, 20, 40), ("mst", "aim")
+COLUMNS, ROWS, RECIPES = (10, 20, 40), 20_000, ("mst", "aim")
+
+
+def simulated(columns: int, rng: np.random.Generator) -> pa.Table:
+    """Return rows of a chain: each column is the one before it with noise, every other one cut into five categories."""
+    values, chain = {}, rng.standard_normal(ROWS)
+    for number in range(columns):
+        chain = 0.8 * chain + 0.6 * rng.standard_normal(ROWS)
+        cut = number % 2 == 1
+        values[f"c{number}"] = pa.array(np.digitize(chain, [-1, 0, 1, 2]).astype(str)) if cut else pa.array(chain)
+    values["label"] = pa.array(np.where(chain > 1, "yes", "no"))
+    return pa.table(values)
 
 
 def measured(recipe: str, columns: int) -> tuple[float, float]:

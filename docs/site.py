@@ -33,7 +33,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Take along pages at the top of the repository, results of benchmarks, and notebooks as pages."""
     for name in TOP:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
-    results = [path for path in sorted((ROOT / RESULTS).iterdir()) if path.suffix in (".json", ".svg", ".md", ".html")]
+    results = [path for path in sorted((ROOT / RESULTS).iterdir()) if path.suffix in (".json", ".svg", ".md")]
     for path in results:
         # They are linked to from other pages, and are not in the menu.
         level = InclusionLevel.NOT_IN_NAV

@@ -71,11 +71,6 @@ def test_check_values(epsilon, delta, mu):
     assert Budget(epsilon, delta).mu == pytest.approx(mu, abs=5e-5)
 
 
-def test_rho_is_half_of_mu_squared():
-    budget = Budget(1.0, 1e-5)
-    assert budget.rho == budget.mu**2 / 2
-
-
 @pytest.mark.parametrize("epsilon", [0, -1, math.inf, math.nan, "1", None])
 def test_an_epsilon_that_is_none_is_refused(epsilon):
     with pytest.raises(SettingError, match="epsilon"):
@@ -110,7 +105,7 @@ def test_a_budget_is_a_value():
 
 def test_without_a_delta_epsilons_are_shared_out():
     pure = Budget(1.0, 0)
-    assert pure.mu == pure.rho == 0
+    assert pure.mu == 0
     parts = pure.split([3, 1])
     assert [part.epsilon for part in parts] == pytest.approx([0.75, 0.25])
     assert math.fsum(part.epsilon for part in parts) <= 1

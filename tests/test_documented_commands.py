@@ -33,7 +33,6 @@ PARSED = {
 REHEARSED = {
     "--recipe aim": "rounds of fitting",
     "--recipe dpgan": "compiles a network",
-    "--tune": "several releases, and LightGBM for each",
     "--score": "LightGBM, and releases of releases",
 }
 """Releases that take long: prepared and priced, with everything checked that can be, and not run."""

@@ -423,6 +423,27 @@ class TestGolden:
         assert release.summary.points is None or release.rows == len(release.summary.points["age"])
 
 
+class TestFieldsOfEarlierVersions:
+    def test_what_no_version_reads_any_more_is_passed_over(self, saved, tmp_path):
+        """A release that was the best of several said so; the model is read without it."""
+        files = contents((saved / NAME).read_bytes())
+        data = json.loads(files["release.json"])
+        trial = {"recipe": "mst", "figure": "auc", "value": 0.7, "margin": None}
+        data["release"]["fields"]["tried"] = [{"class": "Tried", "fields": trial}]
+        earlier = tmp_path / NAME
+        earlier.write_bytes(sealed({**files, "release.json": json.dumps(data).encode()}))
+        assert load_release(earlier).sample(5, seed=1).equals(load_release(saved / NAME).sample(5, seed=1))
+
+    def test_a_field_that_no_version_had_is_refused(self, saved, tmp_path):
+        files = contents((saved / NAME).read_bytes())
+        data = json.loads(files["release.json"])
+        data["release"]["fields"]["best"] = []
+        made = tmp_path / NAME
+        made.write_bytes(sealed({**files, "release.json": json.dumps(data).encode()}))
+        with pytest.raises(InputError, match="is damaged, or no model of threea's"):
+            load_release(made)
+
+
 class TestHowManyRows:
     @pytest.mark.parametrize(
         ("summary", "rows"),

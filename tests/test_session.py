@@ -187,7 +187,7 @@ def test_one_call_takes_what_opening_and_running_take() -> None:
     running = set(inspect.signature(Independent.run).parameters) - {"self", "table", "plan"}
     budget = set(inspect.signature(threea.Budget).parameters)
     own = set(inspect.signature(prepare).parameters) | set(inspect.signature(synthesize).parameters)
-    assert own - {"options"} == opening | running | budget | {"recipe", "balance", "score", "tune", "resume"}
+    assert own - {"options"} == opening | running | budget | {"recipe", "balance", "score", "resume"}
 
 
 def test_a_schema_may_be_the_path_of_one(tmp_path: Path) -> None:

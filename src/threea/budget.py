@@ -90,11 +90,6 @@ class Budget:
         """The mu of Gaussian differential privacy that this budget affords; none without a delta."""
         return mu_from(self.epsilon, self.delta) if self.delta else 0.0
 
-    @property
-    def rho(self) -> float:
-        """The zero-concentrated privacy of a Gaussian mechanism that uses up this budget."""
-        return self.mu**2 / 2
-
     def split(self, weights: Sequence[float]) -> tuple[Budget, ...]:
         """Share the budget out by weights.
 

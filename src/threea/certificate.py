@@ -92,8 +92,6 @@ class Certificate:
     """Whether text cells that a spreadsheet might run as formulas begin with an apostrophe."""
     score: dict[str, Any] | None = None
     """What a model trained on the rows is expected to reach, null if nobody asked."""
-    tried: list[dict[str, Any]] | None = None
-    """The recipes of which it is the best by their scores, all of them paid for; null if only one was run."""
     children: dict[str, Any] | None = None
     """Of two tables, what is said of the child table: its key, bound, recipe, share, schema and hashes; else null."""
     created: str = field(default_factory=now)

@@ -21,6 +21,7 @@ from threea.anonymize.plan import Plan
 from threea.drawing import CHUNK_ROWS, least_rows
 from threea.errors import SettingError
 from threea.limited import available_memory
+from threea.recipes import RECIPES
 from threea.table.dialect import EXCEL
 from threea.table.schema import Column, Origin, Schema
 from threea.threads import processors
@@ -31,7 +32,6 @@ MOST_SECONDS = 2 * 3600.0
 """A release that would take longer is refused; chosen."""
 _TO_BE_FOUND = 20
 """How many categories a column is taken to have that are yet to be found; chosen."""
-_BINS = {"independent": 32, "gaussians": 16, "mst": 32, "aim": 32}
 _GRAPHS = ("mst", "aim")
 _MODEL_SIZE, _MODEL_SECONDS, _MODEL_COPIES = 8.0, 10.0, 8
 """Of `aim`: its tables in MB by default, what a MB more takes at most, and how often they are held at once."""
@@ -41,11 +41,8 @@ measured as benchmarks/network_times.py does."""
 _SCORING, _SCORING_FEATURE = 4.0, 0.4
 """Seconds that a score takes, and for each feature: three releases of Adult and Phishing, 14 and 30 features, with and
 without one, took 5 to 8 more."""
-_FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS = 256, 32, 1 << 24
-_NUMERIC_CLASSES, _TAUGHT_ROWS, _TAUGHT_NUMBERS = 12, 20_000, 1 << 24
-_NET_BINS, _NET_DEGREE, _NET_PAIRS = 64, 3, 400
-_DIRECTIONS, _MOST_PRODUCTS = 256, 1 << 20
-"""As recipes, `label_tree`, `teacher`, `label_counts`, `bayes_net`, `ap_pairs` and `multilevel` have them unset."""
+_FINE_BINS, _PAIR_CELLS, _ALL_PAIR_CELLS, _TAUGHT_ROWS, _TAUGHT_NUMBERS = 256, 32, 1 << 24, 20_000, 1 << 24
+"""As `feature`, `label_tree` and `teacher` have them unset."""
 
 _MEASURED: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(
     Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
@@ -97,20 +94,6 @@ class Cost:
         """
         return replace(self, seconds=self.seconds + _SCORING + _SCORING_FEATURE * features)
 
-    def __add__(self, after: Cost) -> Cost:
-        """Return what one takes after the other.
-
-        Example:
-            >>> Cost(seconds=1.0, reading=2.0, bytes=5e9) + Cost(seconds=3.0, reading=2.0, bytes=1e9)
-            Cost(seconds=4.0, reading=4.0, bytes=5000000000.0, found=True)
-        """
-        return Cost(
-            seconds=self.seconds + after.seconds,
-            reading=self.reading + after.reading,
-            bytes=max(self.bytes, after.bytes),
-            found=self.found and after.found,
-        )
-
     def refuse_unreasonable(self, recipe: str, memory: float | None = None, instead: Cost | None = None) -> None:
         """Refuse a release that would take too long, or more memory than is left. The rows have no say in it.
 
@@ -131,6 +114,20 @@ class Cost:
         other = "take --recipe independent, which fits" if fits and recipe != "independent" else "fewer columns"
         remedy = f"list fewer categories and set open_ended = true, or {other}"
         raise SettingError(f"{recipe} would take {takes}, which is more than {most}; {remedy}")
+
+
+def affordable(recipe: Any, schema: Schema, data: Any, *, score: bool = False) -> Cost | None:
+    """Return what a release by a recipe, and a score if asked for, takes; nothing if it was never measured.
+
+    Raises:
+        SettingError: It would take too long, or more memory than is left.
+    """
+    larger, training = getattr(recipe, "max_model_size", 0.0), getattr(recipe, "training", None)
+    cost = cost_of(recipe.name, schema, data, larger, training)
+    if cost is not None:
+        cost = cost.with_score(len(schema.features)) if score else cost
+        cost.refuse_unreasonable(recipe.name, instead=cost_of("independent", schema, data))
+    return cost
 
 
 def cost_of(
@@ -247,7 +244,7 @@ def terms(recipe: str, schema: Schema, threads: int | None = None) -> dict[str, 
     drawn: dict[str, float] = {"start": 1, "columns": columns, "values": rows * columns, "chunk": chunk * columns}
     if recipe == "privbayes":
         return drawn | _network_terms(schema)
-    bins = _BINS.get(recipe, _FINE_BINS)
+    bins = getattr(RECIPES[recipe], "bins", _FINE_BINS)
     classes, features = _classes(schema, bins), len(schema.features)
     cells = sum(_cells(column, bins) for column in schema.features)
     if recipe in _GRAPHS:
@@ -265,8 +262,10 @@ def terms(recipe: str, schema: Schema, threads: int | None = None) -> dict[str, 
     units = counted | {"labels": classes**2}
     if recipe in ("mcgen", "noifs", "rongauss"):
         # Products of pairs of columns: of all rows once, and of every class, as far as there is room for them.
-        width = min(features, _DIRECTIONS) if recipe == "rongauss" else features
-        units["products"] = width**2 / 2 + min(classes * width**2 / 2, _MOST_PRODUCTS)
+        from threea.approximate.multilevel import MOST_NUMBERS
+
+        width = min(features, getattr(RECIPES[recipe], "dimensions", features))
+        units["products"] = width**2 / 2 + min(classes * width**2 / 2, MOST_NUMBERS)
     return units
 
 
@@ -304,16 +303,19 @@ def _tree_terms(classes: int, features: int, cells: float, chunk: int) -> dict[s
 
 def _network_terms(schema: Schema) -> dict[str, float]:
     """Return what a network does: it counts columns, and compares AP pairs, whose tables are bounded."""
-    cells = sum(_cells(column, _NET_BINS) for column in schema.modelled)
+    from threea.approximate.bayes_net import BINS
+
+    cells = sum(_cells(column, BINS) for column in schema.modelled)
     return {"cells": cells, "pairs": sum(_compared(len(schema.modelled)))}
 
 
 def _compared(columns: int) -> list[int]:
     """Return how many AP pairs there are in each step, at most: the target is a parent, and up to two more are."""
-    return [
-        min((columns - added) * sum(math.comb(added - 1, more) for more in range(_NET_DEGREE)), _NET_PAIRS)
-        for added in range(1, columns)
-    ]
+    from threea.approximate.ap_pairs import MOST_CANDIDATES
+    from threea.recipes import PrivBayes
+
+    sets = (sum(math.comb(added - 1, more) for more in range(PrivBayes.degree)) for added in range(1, columns))
+    return [min((columns - added) * count, MOST_CANDIDATES) for added, count in enumerate(sets, start=1)]
 
 
 def passes(recipe: str, schema: Schema) -> int:
@@ -329,7 +331,9 @@ def _classes(schema: Schema, bins: int) -> int:
         return 1
     target = schema[schema.target]
     if target.kind.numeric:
-        return min(_NUMERIC_CLASSES, bins) if bins == _FINE_BINS else bins
+        from threea.approximate.label_counts import RANGES
+
+        return min(RANGES, bins) if bins == _FINE_BINS else bins
     return _cells(target, bins)
 
 

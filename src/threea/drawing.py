@@ -21,7 +21,7 @@ STANDS_OUT = 3.0
 """A noisy count of this many standard deviations says how many rows there are; otherwise it may be noise alone."""
 LEAST_ROWS, LEAST_VALUES = 500_000, 30_000_000
 """At least so many rows are drawn, or as many as make so many values: some 200 MB of CSV. Labels are drawn, and what is
-chance in them a learner takes for a fact, the less of it the more rows there are (docs/how-it-works.md, rows.json)."""
+chance in them a learner takes for a fact, the less of it the more rows there are (docs/how-it-works.md)."""
 MOST = 5.0
 """Balanced classes: none is drawn more than this many times as often as the rarest. Chosen."""
 

@@ -39,11 +39,9 @@ class Model(Protocol):
     @property
     def summary(self) -> ModelSummary:
         """What its noisy answers tell: the number of private rows, histograms, figures."""
-        ...
 
     def sample(self, rows: int, rng: np.random.Generator, given: Given | None = None) -> Chunk:
         """Draw rows, encoded columns by name; only such as fit the conditions, if any are given."""
-        ...
 
 
 class Approximation(Protocol):
@@ -51,11 +49,9 @@ class Approximation(Protocol):
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """What it will ask, and how it weighs its questions against one another."""
-        ...
 
     def fit(self, table: PrivateTable, plan: Plan) -> Model:
         """Ask through the door and fit."""
-        ...
 
 
 class Adaptation(Protocol[Adapted]):
@@ -63,11 +59,9 @@ class Adaptation(Protocol[Adapted]):
 
     def steps(self, schema: Schema) -> tuple[Step, ...]:
         """What it will ask; nothing if it works on samples alone."""
-        ...
 
     def adapt(self, model: Adapted, table: PrivateTable, plan: Plan) -> Model:
         """Return a model whose samples serve the task better."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +72,10 @@ class Recipe(ABC):
     summary: ClassVar[str]
     fixed: ClassVar[bool] = False
     """Whether it makes a finite set of rows, of its own size, and not a distribution to draw from."""
+
+    def __post_init__(self) -> None:
+        # What its stages refuse is refused when it is made.
+        _ = self.approximate, self.adapt
 
     @property
     def guarantee(self) -> Guarantee:

@@ -32,7 +32,7 @@ _HOMES = {
     "threea.anonymize.query": ("Answer",),
     "threea.anonymize.spending": ("Unit",),
     "threea.backends.frames": ("Frame",),
-    "threea.score": ("CalibrationPoint", "Expected", "Score", "Tried"),
+    "threea.score": ("CalibrationPoint", "Expected", "Score"),
     "threea.table.dialect": ("Dialect",),
     "threea.table.calendar": ("Calendar",),
     "threea.table.cells": ("Bins", "Categories", "Merged"),
@@ -66,6 +66,8 @@ DEEPEST = 24
 """How far values may be nested."""
 KINDS = "fiub"
 """NumPy's letters for the arrays that may be in a file: numbers and truth values."""
+GONE = {"Release": ("tried",)}
+"""By class, the fields that files of earlier versions hold and no longer mean anything; what is in them is not read."""
 UNWRITTEN = {"written": False}
 """Metadata of a field that no file holds."""
 _SIZED = ("threea.approximate.", "threea.adapt.", "threea.table.cells")
@@ -165,7 +167,8 @@ class _Reader:
             raise NotPlain(f"{name} has no fields")
         sized = kind.__module__.startswith(_SIZED)
         limits = {key: self.most if sized and (name, key) != _SCORES else None for key in fields}
-        return kind(**{key: self.value(item, depth, limits[key]) for key, item in fields.items()})
+        read = [key for key in fields if key not in GONE.get(name, ())]
+        return kind(**{key: self.value(fields[key], depth, limits[key]) for key in read})
 
     def _layout(self, data: bytes) -> pa.Schema:
         """Read columns and types, of which none has values of more bytes than the file."""

@@ -67,23 +67,6 @@ def priced(recipe: Recipe, table: PrivateTable, score: float = 0.0) -> Plan:
     return Plan.calibrate(table.budget, own, recipe=recipe.name)
 
 
-def priced_together(recipes: Sequence[Recipe], table: PrivateTable, score: float) -> Plan:
-    """Price the steps of several recipes, each with an equal share of the budget, and a score of each.
-
-    Args:
-        recipes: What will run, of different names.
-        table: What they will ask. Its schema is found once, for all.
-        score: The share of the budget that measures what the releases are worth, all together.
-    """
-    found, steps = discover.steps(table.schema), []
-    each = ((1 - discover.SHARE if found else 1.0) - score) / len(recipes)
-    for recipe in recipes:
-        own = (*_weighing(_steps(recipe, table), each), _score_step(score / len(recipes), table))
-        steps += [replace(step, name=f"{prefix_of(recipe)}{step.name}") for step in own]
-    names = ", ".join(recipe.name for recipe in recipes)
-    return Plan.calibrate(table.budget, (*found, *steps), recipe=f"best of {names}")
-
-
 def priced_linked(recipe: Recipe, tables: LinkedTables, children: Sequence[Step], share: float, child: str) -> Plan:
     """Price what a recipe asks of the parents and what is asked of their children, to use up the one budget.
 
@@ -98,11 +81,6 @@ def priced_linked(recipe: Recipe, tables: LinkedTables, children: Sequence[Step]
     weighed = ((prefix, step) for prefix, own, total in parts for step in _weighing(own, total))
     steps = [replace(step, name=f"{prefix}{step.name}") for prefix, step in weighed]
     return Plan.calibrate(tables.parents.budget, steps, recipe=f"{recipe.name}, children by {child}")
-
-
-def prefix_of(recipe: Recipe) -> str:
-    """Return what a recipe's lines begin with in a plan of several."""
-    return f"{recipe.name}: "
 
 
 def _steps(recipe: Recipe, table: PrivateTable) -> tuple[Step, ...]:

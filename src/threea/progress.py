@@ -11,14 +11,17 @@ _log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Told which stage it is, how much is done, and of how much."""
+Parts = Callable[[int, int | None], None]
+"""Told how many parts of a pass over the rows are done, and of how many if that is known: for the owner's terminal."""
 
-_listening: ContextVar[Progress | None] = ContextVar("listening", default=None)
+_listening: ContextVar[tuple[Progress | None, Parts | None]] = ContextVar("listening", default=(None, None))
 
 
 @contextmanager
-def listening(progress: Progress | None) -> Iterator[None]:
-    """Let a function be told of all that happens within, on this thread."""
-    token = _listening.set(progress)
+def listening(progress: Progress | None = None, parts: Parts | None = None) -> Iterator[None]:
+    """Let functions be told of all that happens within, on this thread; who listens already goes on."""
+    before = _listening.get()
+    token = _listening.set((progress or before[0], parts or before[1]))
     try:
         yield
     finally:
@@ -34,5 +37,11 @@ def tell(stage: str, done: int, of: int) -> None:
         training, loss 0.5: 3 of 10
     """
     _log.debug("%s: %d of %d", stage, done, of)
-    if progress := _listening.get():
+    if progress := _listening.get()[0]:
         progress(stage, done, of)
+
+
+def tell_part(done: int, of: int | None) -> None:
+    """Say how far a pass over the rows is. It is part of no release, and not logged."""
+    if parts := _listening.get()[1]:
+        parts(done, of)

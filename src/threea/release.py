@@ -34,7 +34,7 @@ from threea.plain_data import UNWRITTEN
 from threea.pricing import check_numbers
 from threea.report import words
 from threea.ruled import Ruled
-from threea.score import Score, Tried
+from threea.score import Score
 from threea.table import codec, conditions
 from threea.table.calendar import Calendar
 from threea.table.conditions import Among, Given
@@ -97,8 +97,6 @@ class Release:
     """Whether text cells that a spreadsheet might run are written with an apostrophe before them."""
     score: Score | None = None
     """What a model trained on it is expected to reach, if that was asked of the private table."""
-    tried: tuple[Tried, ...] = ()
-    """Which recipes it is the best of, by their scores; none if one was chosen without trying."""
     calendars: tuple[Calendar, ...] = ()
     """Of every date column that was counted by weekday and month, how its days are drawn."""
     file: Path | None = field(default=None, repr=False, compare=False, metadata=UNWRITTEN)
@@ -347,7 +345,6 @@ class Release:
             ledger_head=self.ledger_head.to_json() if self.ledger_head else None,
             spreadsheet_safe=self.spreadsheet_safe,
             score=self.score.to_json() if self.score else None,
-            tried=[dataclasses.asdict(each) for each in self.tried] or None,
         )
 
     def __repr__(self) -> str:

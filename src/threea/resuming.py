@@ -5,7 +5,7 @@ The door keeps the answers (`anonymize/transcript.py`); the finished model is ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -36,7 +36,6 @@ _DEFAULTS: Mapping[str, Any] = {
     "seed": None,
     "balance": False,
     "score": 0.0,
-    "tune": None,
     "dataset": "unnamed",
     "unit": None,
     "max_rows_per_unit": 1,
@@ -77,14 +76,11 @@ def transcript_of(
     return Transcript.found(path, request) if resume else Transcript(path, request)
 
 
-def refused(recipes: Sequence[Recipe]) -> str:
-    """Say why a release by these recipes cannot be resumed; nothing if it can."""
-    for recipe in recipes:
-        if getattr(recipe.approximate, "prepays", False):
-            return f"{recipe.name} so set trains on too many answers to keep"
-        if recipe.guarantee is not Guarantee.PROVEN:
-            return f"{recipe.name} so set takes the rows themselves"
-    return ""
+def refused(recipe: Recipe) -> str:
+    """Say why a release by a recipe cannot be resumed; nothing if it can."""
+    if getattr(recipe.approximate, "prepays", False):
+        return f"{recipe.name} so set trains on too many answers to keep"
+    return "" if recipe.guarantee is Guarantee.PROVEN else f"{recipe.name} so set takes the rows themselves"
 
 
 def told(ledger: str | None, dataset: str, unkept: str, transcript: Transcript | None) -> list[str]:

@@ -115,13 +115,3 @@ class Score:
             "noise_stddev": self.stddev,
             "note": self.note,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A recipe that was tried, and its score's main figure; None if noise hides it."""
-
-    recipe: str
-    figure: str
-    value: float | None
-    margin: float | None

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
 import logging
-import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from threea import resuming, scoring, tuning
+from threea import resuming, scoring
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan
 from threea.anonymize.transcript import Transcript
 from threea.budget import Adjacency, Budget
-from threea.cost import Cost, Reading, cost_of, reading_of
+from threea.cost import Cost, Reading, affordable, reading_of
 from threea.errors import SettingError, outcome, stated
 from threea.framework import Recipe
 from threea.ledger import Ledger
 from threea.model_file import packed
-from threea.pricing import check_sampling, priced_together
+from threea.pricing import check_sampling
 from threea.progress import Progress
 from threea.receipt import receipt
 from threea.recipes import DEFAULT, RECIPES
@@ -52,7 +50,6 @@ class Prepared:
         seed: Of sampling.
         balance: Whether rare classes are drawn more often than they occur.
         score: The share of the budget that measures what the release is worth.
-        tried: The recipes to try; empty if one runs alone.
         cost: About what it will take at most, in processor time and memory; None if nothing is known.
         reading: What it reads of its files at most, by their metadata; None if it is in none.
         ledger: Where the spending will be written down, None if nowhere.
@@ -71,7 +68,6 @@ class Prepared:
     seed: int | None
     balance: bool
     score: float
-    tried: tuple[Recipe, ...]
     cost: Cost | None
     reading: Reading | None
     ledger: str | None
@@ -108,10 +104,7 @@ class Prepared:
                 return release
 
     def _made(self, progress: Progress | None) -> Release:
-        options: dict[str, Any] = {"rows": self.rows, "seed": self.seed, "progress": progress}
-        if self.tried:
-            return tuning.tuned(self.tried, self.table, self.plan, balance=self.balance, **options)
-        made = self.recipe.run(self.table, plan=self.plan, **options)
+        made = self.recipe.run(self.table, rows=self.rows, seed=self.seed, plan=self.plan, progress=progress)
         made = replace(made, balance=self.balance)
         return scoring.scored(made, self.recipe, self.table, self.plan) if self.score else made
 
@@ -123,9 +116,6 @@ class Prepared:
     def __str__(self) -> str:
         """Return the receipt: what will be asked, of whom, under which promise."""
         notes = [f"New ledger made: {self.ledger}."] if self.new_ledger else []
-        if self.tried:
-            names = ", ".join(recipe.name for recipe in self.tried)
-            notes.append(f"Tries {names}, each on an equal part of the budget, and keeps the best by its score.")
         if self.ledger is None:
             notes.append("No ledger given: this spending is in the certificate, but no cap will remember it.")
         ledger = self.ledger if self.transcript or self.rehearsal else None
@@ -152,7 +142,6 @@ def prepare(
     seed: int | None = None,
     balance: bool = False,
     score: float = 0.0,
-    tune: int | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     new_ledger: bool = False,
     dataset: str = "unnamed",
@@ -186,8 +175,6 @@ def prepare(
         balance: Draw rare classes of the target more often than they occur; ``release.sample_weight`` undoes it.
         score: A share of the budget, such as 0.03, that measures what the release is worth: a model is trained on its
             rows, and how it scores the private ones is counted with noise. ``release.score`` may be published.
-        tune: Try so many recipes, from 2 to 4, each on an equal part of the budget, and keep the best by its score,
-            which takes a tenth of the budget if no share is said.
         ledger: Where spending is written down; a path that leads to no file makes a new ledger.
         dataset: The owner's name for the rows, in the ledger.
         cap: What all releases of this dataset together may cost, in epsilon.
@@ -241,19 +228,11 @@ def prepare(
     chosen, reason = asked.chosen(table.schema)
     if balance:
         _refuse_balance(chosen, table.schema)
-    tried = () if tune is None else tuning.candidates(chosen, tune, RECIPES, table.schema)
-    score = score or (tuning.SCORE if tried else 0.0)
     scoring.check(score, chosen, table.schema)
-    costs = []
-    for recipe_run in tried or (chosen,):
-        larger, training = getattr(recipe_run, "max_model_size", 0.0), getattr(recipe_run, "training", None)
-        if (one := cost_of(recipe_run.name, table.schema, data, larger, training)) is not None:
-            costs.append(one.with_score(len(table.schema.features)) if score else one)
-            costs[-1].refuse_unreasonable(recipe_run.name, instead=cost_of("independent", table.schema, data))
-    cost = functools.reduce(operator.add, costs) if costs else None
-    plan = priced_together(tried, table, score) if tried else chosen.plan(table, score)
+    cost = affordable(chosen, table.schema, data, score=bool(score))
+    plan = chosen.plan(table, score)
     crew = workers or os.cpu_count() or 1
-    unkept = resuming.refused(tried or (chosen,))
+    unkept = resuming.refused(chosen)
     if transcript is not None and unkept:
         transcript.forget()
     _log.info("prepared: recipe %s, %d questions, epsilon %g, delta %g", chosen.name, len(plan.lines), epsilon, delta)
@@ -266,7 +245,6 @@ def prepare(
         seed=transcript.seed if transcript and seed is None else seed,
         balance=balance,
         score=score,
-        tried=tried,
         cost=cost,
         reading=reading_of(plan, chosen.name, data, cost, unit=unit, ledger=ledger is not None, workers=crew),
         ledger=ledger.path if isinstance(ledger, Ledger) else None if ledger is None else str(ledger),

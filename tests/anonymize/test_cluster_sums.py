@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threea.anonymize.clipping import step_of
-from threea.anonymize.cluster_sums import MOST_SCORE, ClusterSums, Scores
-from threea.anonymize.query import Answer, Rows
+from threea.anonymize.cluster_moments import ClusterMoments
+from threea.anonymize.cluster_sums import MOST_SCORE, Scores
+from threea.anonymize.query import Answer, Norm, Rows
 from threea.errors import SettingError
 from threea.table.cells import Bins, Categories, Merged
 
@@ -21,6 +22,11 @@ LABEL = Categories(column="label", count=3, missing=False)
 VALUES = st.one_of(st.floats(-1, 1), st.sampled_from([np.nan, np.inf, -np.inf, 1e308, 0.0, -0.0]))
 TABLES = st.lists(st.tuples(st.integers(-1, 3), VALUES, st.integers(-1, 4)), min_size=1, max_size=8)
 STEPS = st.sampled_from([None, 2.0**-20, 2.0**-8, 1.0, 4.0])
+
+
+def sums(*, radius, **parts):
+    """Return the question for counts and sums alone, whose bound is the length of a count and a radius."""
+    return ClusterMoments(radius=radius, weights=(1.0, radius), **parts)
 
 
 def scores(rng, largest, width=3):
@@ -35,7 +41,7 @@ def queries(draw):
     space, summed = scores(rng, largest), scores(rng, largest, draw(st.integers(1, 30)))
     label = draw(st.sampled_from([None, LABEL]))
     classes = tuple(rng.integers(0, 2 if label else 1, draw(st.integers(1, 7))).tolist())
-    return ClusterSums(
+    return sums(
         space=space,
         centroids=rng.integers(-largest, largest + 1, (len(classes), space.width)),
         classes=classes,
@@ -121,9 +127,7 @@ def plain(radius, seed=3):
     classes = (0, 1, 1, 2, 0, 0)
     space = scores(rng, 300)
     centroids = rng.integers(-300, 301, (len(classes), space.width))
-    return ClusterSums(
-        space=space, centroids=centroids, classes=classes, summed=scores(rng, 300), radius=radius, by=LABEL
-    )
+    return sums(space=space, centroids=centroids, classes=classes, summed=scores(rng, 300), radius=radius, by=LABEL)
 
 
 def test_long_chunks_give_the_sums_of_short_ones():
@@ -137,29 +141,27 @@ def test_silent_answers_are_the_counts_and_sums():
     table, query = many(500), plain(8.0)
     step = step_of(query.l2)
     value = query.total(rows_of(table), step).reshape(query.shape) * step
-    counts, sums, count_blur, sum_blur = query.read(Answer(value, 5.0), step)
+    read = query.read(Answer(value, 5.0), step, Norm.L2)
     expected = np.zeros(query.shape)
     for row in table:
         (place,) = np.flatnonzero(query.total(rows_of([row]), step).reshape(query.shape)[:, 0])
         expected[place] += [1, *(number / 256 for number in looked_up(query.summed, row))]
-    np.testing.assert_array_equal(counts, expected[:, 0])
+    np.testing.assert_array_equal(read.counts, expected[:, 0])
     # No row is longer than 9 scores of 300/256, so nothing is shortened; rounding moves each by a millionth.
-    np.testing.assert_allclose(sums, expected[:, 1:], atol=500 * 1e-6)
-    assert (count_blur, sum_blur) == (5.0, pytest.approx(5.0, rel=1e-6))
+    np.testing.assert_allclose(read.sums, expected[:, 1:], atol=500 * 1e-6)
+    assert read.stddevs[:2] == (5.0, pytest.approx(5.0, rel=1e-6))
 
 
 def test_rows_longer_than_the_radius_are_shortened_to_it_and_counted_whole():
     one = Categories(column="ward", count=1, missing=False)
     straight = Scores((one,), (np.array([[3 * 256, 4 * 256]]),))
     for radius, length in ((2.5, 2.5), (5.0, 5.0), (9.0, 5.0)):
-        query = ClusterSums(
-            space=straight, centroids=np.zeros((1, 2), int), classes=(0,), summed=straight, radius=radius
-        )
+        query = sums(space=straight, centroids=np.zeros((1, 2), int), classes=(0,), summed=straight, radius=radius)
         step = step_of(query.l2)
         value = query.total(Rows({"ward": np.array([0])}, 1), step).reshape(query.shape) * step
-        counts, sums, *_ = query.read(Answer(value, 0.0), step)
-        assert counts[0] == 1
-        np.testing.assert_allclose(sums[0], [0.6 * length, 0.8 * length], rtol=1e-6)
+        read = query.read(Answer(value, 0.0), step, Norm.L2)
+        assert read.counts[0] == 1
+        np.testing.assert_allclose(read.sums[0], [0.6 * length, 0.8 * length], rtol=1e-6)
 
 
 def test_no_rows_add_nothing_and_every_cell_is_remembered():
@@ -173,7 +175,7 @@ def test_no_rows_add_nothing_and_every_cell_is_remembered():
 def test_tables_are_copied_so_that_nothing_changes_once_it_was_checked():
     table, centroids = np.ones((WARD.size, 1), np.int64), np.ones((1, 1), np.int64)
     part = Scores((WARD,), (table,))
-    query = ClusterSums(space=part, centroids=centroids, classes=(0,), summed=part, radius=1.0)
+    query = sums(space=part, centroids=centroids, classes=(0,), summed=part, radius=1.0)
     table[:], centroids[:] = 1 << 40, 1 << 40
     assert query.summed.tables[0].max() == query.centroids.max() == 1
     with pytest.raises(ValueError, match="read-only"):
@@ -209,9 +211,9 @@ GOOD = {
     ],
 )
 def test_clusters_that_do_not_fit_are_refused(wrong):
-    assert ClusterSums(**GOOD).shape == (1, 3)
+    assert sums(**GOOD).shape == (1, 3)
     with pytest.raises(SettingError):
-        ClusterSums(**(GOOD | wrong))
+        sums(**(GOOD | wrong))
 
 
 @pytest.mark.parametrize(

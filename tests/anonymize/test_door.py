@@ -29,7 +29,7 @@ from threea.anonymize.events import Gaussian, NonPrivate, PartitionSelection, Pu
 from threea.anonymize.noise import SecureNoise
 from threea.anonymize.open_table import open_table
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Stack
 from threea.anonymize.sampled import SampledTable
 from threea.anonymize.selection import SCORE_STEP, QualityScores, Values
 from threea.backends import Backend, MemoryBackend, RowBackend
@@ -547,13 +547,6 @@ def test_counts_are_right(kind):
     assert joint.tolist() == expected
 
 
-def test_moments_are_right():
-    scaled = COSTS / 5e4 - 1
-    answer = answered(Moments((SCHEMA["cost"],))).value
-    # A contribution is cut to the grid, 2**-29 wide for a bound of sqrt(2).
-    assert answer == pytest.approx([scaled.sum(), (scaled**2).sum()], abs=ROWS * 2.0**-29)
-
-
 @pytest.mark.parametrize("kind", [Gaussian, Pure])
 def test_features_are_clipped_and_summed(kind):
     vectors = np.column_stack([COSTS / 1e5, -np.ones(ROWS)])
@@ -567,9 +560,16 @@ def test_features_are_clipped_and_summed(kind):
     assert answered(query, kind).value == pytest.approx(clipped.sum(axis=0), abs=ROWS * 2.0**-28)
 
 
+def _scaled(chunk):
+    return chunk["cost"][:, None] / 5e4 - 1
+
+
+SIGNED = Features(function=_scaled, columns=("cost",), shape=(1,), l2=1.0, l1=1.0)
+
+
 def test_groups_and_stacks_are_right():
     scaled = COSTS / 5e4 - 1
-    grouped = Grouped(SCHEMA["ward"].cells(8), Moments((SCHEMA["cost"],), 1))
+    grouped = Grouped(SCHEMA["ward"].cells(8), SIGNED)
     expected = [scaled[code == CODES].sum() for code in range(4)]
     answer = answered(Stack((Count(), grouped, MARGINAL)))
     assert [part.value.shape for part in answer.parts] == [(), (4, 1), (4,)]
@@ -842,9 +842,6 @@ def test_a_vote_that_cannot_be_is_refused_unpaid(query, settings, message):
 def noise_of(query, *, epsilon=1.0, delta=1e-6, adjacency="add-remove", **settings):
     budget = Budget(epsilon, delta, Adjacency(adjacency))
     return opened(budget=budget, **settings).measure(query, plan(budget=budget)["Gaussian"]).stddev
-
-
-SIGNED = Moments((SCHEMA["cost"],), 1)
 
 
 def test_noise_follows_every_privacy_setting():

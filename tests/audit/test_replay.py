@@ -15,12 +15,12 @@ from quick import quick
 from threea.anonymize import chunk_sum, door
 from threea.anonymize.clipping import Norm, grid_step
 from threea.anonymize.cluster_moments import ClusterMoments
-from threea.anonymize.cluster_sums import ClusterSums, Scores
+from threea.anonymize.cluster_sums import Scores
 from threea.anonymize.events import Gaussian, Pure
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.noisy_sum import scale_of
-from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Stack
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.slot_sums import SlotSums
 from threea.anonymize.vectors import Frame, Lengths, Moment, Vectors
@@ -156,7 +156,7 @@ def test_a_question_that_follows_rows_is_caught() -> None:
 
 def test_the_bound_of_a_lookup_is_imposed_whatever_shortens_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that nothing shortened adds nothing, instead of too much."""
-    for home in ("cluster_moments", "cluster_sums", "vectors"):
+    for home in ("cluster_moments", "vectors"):
         monkeypatch.setattr(f"threea.anonymize.{home}.shortened", lambda vectors, *_: np.rint(vectors * 1e6))
     asked = [(query, Norm.L2) for query in (VECTORS, PRODUCTS, CLUSTERS, MOMENTS)] + [(MOMENTS, Norm.L1)]
     for query, norm in asked:
@@ -189,8 +189,13 @@ FRAME = Frame(
 VECTORS = Vectors(frame=FRAME, radius=0.5, moment=Moment.SUMS)
 PRODUCTS = Vectors(frame=FRAME, radius=0.5, moment=Moment.SECOND_MOMENTS)
 SPACE = Scores(cells=BIG, tables=tuple(np.arange(-300, -300 + 100 * cells.size, 100)[:, None] for cells in BIG))
-CLUSTERS = ClusterSums(
-    space=SPACE, centroids=np.array([[-300, 0], [300, 200]]), classes=(0, 0), summed=SPACE, radius=0.5
+CLUSTERS = ClusterMoments(
+    space=SPACE,
+    centroids=np.array([[-300, 0], [300, 200]]),
+    classes=(0, 0),
+    summed=SPACE,
+    radius=0.5,
+    weights=(1.0, 0.5),
 )
 MOMENTS = ClusterMoments(
     space=SPACE,
@@ -208,14 +213,14 @@ def _pair(chunk: Any) -> Any:
     return np.nan_to_num(chunk["x"])[:, None] * [3.0, -4.0]
 
 
+PAIRS = Features(function=_pair, columns=("x",), shape=(2,), l2=5.0, l1=7.0)
 HALVES = np.array([[-100], [100]])
 QUERIES = {
     "count": Count(),
     "marginal": Marginal((X, Y)),
-    "moments": Moments((DOMAIN["x"],)),
-    "features": Features(function=_pair, columns=("x",), shape=(2,), l2=5.0, l1=7.0),
-    "grouped": Grouped(Y, Moments((DOMAIN["x"],), order=1)),
-    "stack": Stack((Count(), Marginal((X,)), Moments((DOMAIN["x"],)))),
+    "features": PAIRS,
+    "grouped": Grouped(Y, PAIRS),
+    "stack": Stack((Count(), Marginal((X,)), PAIRS)),
     "gradient": Gradient(Y, (0, 1), (X,), np.linspace(-2, 2, 2 * X.size).reshape(2, -1), (1.0, 0.5), 0.7),
     "wave gradient": WaveGradient(
         Y,
@@ -231,7 +236,9 @@ QUERIES = {
     "squares": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.POWER),
     "products": Vectors(frame=SMALL_FRAME, radius=0.3, moment=Moment.SECOND_MOMENTS),
     "lengths": Lengths(frame=SMALL_FRAME, edges=(0.1, 0.4)),
-    "clusters": ClusterSums(space=SMALL, centroids=HALVES, classes=(0, 1), summed=SMALL, radius=0.4, by=Y),
+    "clusters": ClusterMoments(
+        space=SMALL, centroids=HALVES, classes=(0, 1), summed=SMALL, radius=0.4, weights=(1.0, 0.4), by=Y
+    ),
     "moments of clusters": ClusterMoments(
         space=SMALL, centroids=HALVES, classes=(0, 1), summed=SMALL, radius=0.4, weights=(0.3, 1.0, 1.0), by=Y
     ),

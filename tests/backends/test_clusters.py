@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import threea
-from threea import hospital, threads
+from threea import hospital, progress, threads
 from threea.anonymize.events import Gaussian
 from threea.anonymize.open_table import _Labels, _Marks, open_table
 from threea.anonymize.plan import Plan, Step
@@ -44,7 +44,6 @@ from threea.backends.tasks import (
 from threea.budget import Budget
 from threea.errors import InputError, MissingExtra, RowFunctionError, SettingError
 from threea.ledger import Ledger
-from threea.passes import telling
 from threea.recipes import RECIPES
 from threea.testing import SilentNoise
 
@@ -123,7 +122,7 @@ def test_a_part_without_an_answer_ends_the_pass(folder: Path) -> None:
 
 def test_who_listens_is_told_how_far_a_pass_is(folder: Path) -> None:
     told: list[tuple[int, int | None]] = []
-    with telling(lambda done, of: told.append((done, of))):
+    with progress.listening(parts=lambda done, of: told.append((done, of))):
         on(Here(folder)).sum(LABELS, ["died"])
         open_engine(folder)[0].sum(LABELS, ["died"])
     assert told == [*((part, 4) for part in (1, 2, 3, 4)), *((batch, None) for batch in (1, 2, 3, 4))]

@@ -615,18 +615,15 @@ def test_a_score_is_said_on_the_terminal_and_certified(threea, stays, described,
     monkeypatch.setitem(learner.SETTINGS, "num_iterations", 2)
     monkeypatch.setattr(optimism, "REPEATS", 0)
     out = tmp_path / "out"
-    options = ("--schema", described, "--epsilon", 50, "--score", 0.2, "--tune", 2, "--rows", 300, "--out", out)
+    options = ("--schema", described, "--epsilon", 50, "--score", 0.2, "--rows", 300, "--out", out)
     code, said, err = threea("release", stays, *options)
     assert (code, err) == (0, "")
     stated = json.loads((out / "certificate.json").read_text())
     assert stated["score"]["sentence"] in " ".join(said.split())
-    assert "Tried on equal parts of the budget: labeltree" in said
-    assert [each["recipe"] for each in stated["tried"]] == ["labeltree", "independent"]
 
 
-def test_a_score_or_a_choice_that_cannot_be_is_refused(threea, stays, described):
+def test_a_score_that_cannot_be_is_refused(threea, stays, described):
     asked = ("release", stays, "--schema", described, "--epsilon", 1, "--out", "out", *FAST)
     assert refused(threea(*asked, "--score", "much"), "score (much) must be a number")
     assert refused(threea(*asked, "--score", 0.9), "score (0.9) must be a share of the budget, from 0 to 0.5")
-    assert refused(threea(*asked, "--tune", 9), "tune (9) must be a whole number of recipes to try, from 2 to 4")
     assert not Path("out").exists()

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from test_backends import LEAVES, NUMERIC, SCHEMA, recut, shuffled
+from test_backends import AGES, LEAVES, SCHEMA, recut, shuffled
 
 from threea import hospital
 from threea.anonymize.open_table import _Labels, _Marks, open_table
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Grouped, Moments, Stack
+from threea.anonymize.query import Grouped, Stack
 from threea.backends import open_engine
 from threea.budget import Budget
 from threea.testing import SilentNoise
@@ -26,7 +26,7 @@ TABLE = pa.concat_tables([STAYS, STAYS.slice(0, 40), STAYS.slice(20, 40)]).combi
 PARTITIONS = tuple(range(1, 8))
 
 SENT = [query for kind, asked in LEAVES.items() if kind not in ("Features", "Grouped") for query in asked[-2:]]
-QUERY = Stack((*SENT, Grouped(SCHEMA["lactate"].cells(4), Moments(NUMERIC, 2))))
+QUERY = Stack((*SENT, Grouped(SCHEMA["lactate"].cells(4), AGES)))
 """All kinds of queries but those of functions that a test made up, which no worker could import."""
 
 

@@ -1,7 +1,7 @@
 """Tables for the laws: rows of the nastiest values that their types can hold, behind a real door."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from threea.anonymize.accountant import Line
 from threea.anonymize.cluster_moments import ClusterMoments
 from threea.anonymize.cluster_sums import MOST_SCORE as MOST_CLUSTER_SCORE
-from threea.anonymize.cluster_sums import ClusterSums, Scores
+from threea.anonymize.cluster_sums import Scores
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Gaussian
 from threea.anonymize.gradient import Gradient
@@ -20,7 +20,7 @@ from threea.anonymize.mean_embedding import MOST_FREQUENCY, MeanEmbedding
 from threea.anonymize.network_gradient import NetworkGradient, aligned
 from threea.anonymize.plan import Plan
 from threea.anonymize.projection import Projection
-from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Stack
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Stack
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
@@ -291,7 +291,15 @@ def _cluster_sums(draw):
     classes = tuple(rng.integers(0, label.size if label else 1, draw(st.integers(1, 6))).tolist())
     centroids = rng.integers(-largest, largest + 1, (len(classes), space.width))
     radius = draw(st.sampled_from([2.0**-20, 0.1, 1.0, 7.3, 2.0**20]))
-    return ClusterSums(space=space, centroids=centroids, classes=classes, summed=summed, radius=radius, by=label)
+    return ClusterMoments(
+        space=space,
+        centroids=centroids,
+        classes=classes,
+        summed=summed,
+        radius=radius,
+        weights=(1.0, radius),
+        by=label,
+    )
 
 
 @st.composite
@@ -304,15 +312,7 @@ def _cluster_moments(draw):
         basis = rng.integers(-(1 << 14), (1 << 14) + 1, (summed.width, draw(st.integers(1, summed.width))))
         summed = Projection(summed, basis)
     weights = draw(st.sampled_from([(1.0, 1.0, 1.0), (0.2, 1.0, 3.0), (2.0**-20, 7.0, 0.1), (1.0, 0.3)]))
-    return ClusterMoments(
-        space=sums.space,
-        centroids=sums.centroids,
-        classes=sums.classes,
-        summed=summed,
-        radius=sums.radius,
-        weights=weights,
-        by=sums.by,
-    )
+    return replace(sums, summed=summed, weights=weights)
 
 
 def critic(layers, row):
@@ -369,11 +369,6 @@ def _slot_sums(draw):
 _LEAVES = {
     Count: st.just(Count()),
     Marginal: st.lists(_COUNTED, min_size=1, max_size=3, unique=True).map(lambda cells: Marginal(tuple(cells))),
-    Moments: st.builds(
-        Moments,
-        st.lists(st.sampled_from(_NUMBERS), min_size=1, unique_by=lambda column: column.name).map(tuple),
-        st.sampled_from([1, 2]),
-    ),
     Features: st.builds(
         _features, st.sampled_from(FUNCTIONS), st.sampled_from([1.0, 0.1, math.pi, 1e-200, 1e200]), st.booleans()
     ),
@@ -383,8 +378,7 @@ _EXACT = {
     Gradient: _gradients(),
     WaveGradient: _wave_gradients(),
     ScoreGradient: _score_gradients(),
-    ClusterSums: _cluster_sums(),
-    ClusterMoments: _cluster_moments(),
+    ClusterMoments: st.one_of(_cluster_sums(), _cluster_moments()),
     MeanEmbedding: _mean_embeddings(),
     SlotSums: _slot_sums(),
     Vectors: st.builds(
@@ -408,7 +402,6 @@ QUERIES = {
         st.one_of(
             _LEAVES[Count],
             _LEAVES[Marginal],
-            _LEAVES[Moments],
             _LENGTHS,
             _score_histograms(),
             *_EXACT.values(),

@@ -8,6 +8,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,13 @@ from nasty import arrow as nasty_table
 from threea import anonymize, hospital
 from threea.anonymize.clipping import BITS, SHRINK, Norm, clipped_sum, grid_step, step_of
 from threea.anonymize.cluster_moments import ClusterMoments
-from threea.anonymize.cluster_sums import ClusterSums, Scores
+from threea.anonymize.cluster_sums import Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.network_gradient import NetworkGradient, aligned
 from threea.anonymize.open_table import fingerprint, open_table
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Count, Features, Grouped, Marginal, Moments, Query, Rows, Stack
+from threea.anonymize.query import Count, Features, Grouped, Marginal, Query, Rows, Stack
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.score_histogram import ScoreHistogram, Trees
 from threea.anonymize.slot_sums import SlotSums
@@ -141,7 +142,8 @@ def features(function: Any, *, nonnegative: bool = False) -> Features:
 
 
 WARD, DIED = SCHEMA["ward"].cells(8), SCHEMA["died"].cells(8)
-NUMERIC = tuple(column for column in SCHEMA.columns if column.kind.numeric)
+AGES = Features(function=itemgetter("age"), columns=("age",), shape=(1,), l2=60.0, l1=60.0)
+"""A function of a row that a worker can import, too."""
 CELLS = tuple(column.cells(8) for column in SCHEMA.features)
 FRAME = Frame(
     cells=CELLS,
@@ -174,18 +176,17 @@ def score_gradient(label: Any) -> ScoreGradient:
     return ScoreGradient(label, scores, rng.normal(size=label.size), CELLS, rng.normal(size=(2, width)), 0.8)
 
 
-def clusters(by: Any) -> ClusterSums:
+def clusters(by: Any) -> ClusterMoments:
     tables = tuple(np.arange(cells.size)[:, None] * 900 // cells.size - 450 for cells in CELLS)
     scores = Scores(CELLS, tables)
     centroids = np.random.default_rng(6).integers(-450, 450, (4, scores.width))
     classes = (0, 0, 1, 1) if by else (0, 0, 0, 0)
-    return ClusterSums(space=scores, centroids=centroids, classes=classes, summed=scores, radius=1.5, by=by)
+    parts = {"space": scores, "centroids": centroids, "classes": classes, "summed": scores, "by": by}
+    return ClusterMoments(radius=1.5, weights=(1.0, 1.5), **parts)
 
 
 def moments(by: Any) -> ClusterMoments:
-    sums = clusters(by)
-    parts = {"space": sums.space, "centroids": sums.centroids, "classes": sums.classes, "summed": sums.summed, "by": by}
-    return ClusterMoments(radius=1.5, weights=(1.0, 1.0, 0.5), **parts)
+    return dataclasses.replace(clusters(by), weights=(1.0, 1.0, 0.5))
 
 
 def embedding(by: Any) -> MeanEmbedding:
@@ -211,17 +212,15 @@ LEAVES: dict[str, list[Query]] = {
         Marginal((DIED, WARD)),
         *(Marginal((DIED, column.cells(16))) for column in SCHEMA.features),
     ],
-    "Moments": [Moments(NUMERIC, 1), Moments(NUMERIC, 2)],
     "Features": [features(_embedded), features(_embedded, nonnegative=True), features(_by_column)],
     "Grouped": [
         Grouped(WARD, Count()),
         Grouped(WARD, Marginal((DIED,))),
-        Grouped(SCHEMA["lactate"].cells(4), Moments(NUMERIC, 2)),
+        Grouped(SCHEMA["lactate"].cells(4), AGES),
         Grouped(WARD, features(_embedded)),
         Grouped(WARD, features(_by_column)),
     ],
-    "ClusterSums": [clusters(None), clusters(DIED)],
-    "ClusterMoments": [moments(None), moments(DIED)],
+    "ClusterMoments": [clusters(None), moments(None), clusters(DIED), moments(DIED)],
     "MeanEmbedding": [embedding(None), embedding(DIED)],
     "SlotSums": [slots(None), slots(DIED)],
     "Gradient": [gradient(DIED, (0, 1)), gradient(WARD, (0, 1, 2))],
@@ -355,10 +354,11 @@ def test_any_rows_cut_anywhere_have_the_same_sum(kind: type, data: st.DataObject
 
 def test_a_grouping_column_may_be_summed_too() -> None:
     lactate = SCHEMA["lactate"]
-    grouped = Grouped(lactate.cells(4), Moments((lactate,), 1))
+    own = Features(function=itemgetter("lactate"), columns=("lactate",), shape=(1,), l2=20.0)
+    grouped = Grouped(lactate.cells(4), own)
     assert sorted(grouped.columns) == ["lactate"]
     sums = integers(MemoryBackend(TABLE), grouped, l1=False).reshape(grouped.shape)
-    np.testing.assert_array_equal(sums.sum(axis=0), integers(MemoryBackend(TABLE), Moments((lactate,), 1), l1=False))
+    np.testing.assert_array_equal(sums.sum(axis=0), integers(MemoryBackend(TABLE), own, l1=False))
 
 
 def test_a_row_adds_the_same_wherever_its_numbers_lie_in_memory() -> None:

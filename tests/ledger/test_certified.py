@@ -22,7 +22,6 @@ KINDS = {
     "a schema that is found": {"recipe": "independent", "schema": None, "epsilon": 5.0},
     "without a delta": {"recipe": PrivBayes(noise="laplace"), "delta": 0.0},
     "with a score": {"recipe": "independent", "score": 0.2},
-    "the best of two": {"recipe": "independent", "tune": 2, "score": 0.2},
     "rows handed out": {"recipe": "dpmix-published", "accept_unproven": True, "rows": None},
     "a training run": {"recipe": DPGan(epochs=0.5, width=4)},
 }

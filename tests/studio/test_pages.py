@@ -204,16 +204,13 @@ def test_the_noise_of_each_answer_is_drawn_beside_what_epsilon_means(visitor):
     assert sorted(path.name for path in visitor.folder.iterdir()) == ["stays.csv"]
 
 
-def test_a_score_and_recipes_to_try_are_ordered(visitor):
+def test_a_score_is_ordered(visitor):
     table = visitor.described()
-    answer = visitor.post(f"table/{table}/budget", budget_form(visitor, table, score="0.05", tune="2"))
+    answer = visitor.post(f"table/{table}/budget", budget_form(visitor, table, score="0.05"))
     assert answer.url.path.endswith("/receipt")
-    assert "Tries independent" in receipt_of(answer)
-    order = visitor.studio.tables[table].receipt.order
-    assert (order["options"]["score"], order["options"]["tune"]) == (0.05, 2)
-    for name, value in {"score": "1.5", "tune": "9"}.items():
-        refused = visitor.post(f"table/{table}/budget", budget_form(visitor, table, **{name: value}))
-        assert refused.status_code == 422, name
+    assert visitor.studio.tables[table].receipt.order["options"]["score"] == 0.05
+    refused = visitor.post(f"table/{table}/budget", budget_form(visitor, table, score="1.5"))
+    assert refused.status_code == 422
 
 
 def test_a_sheet_is_chosen_with_a_preview(visitor):

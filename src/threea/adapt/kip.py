@@ -70,7 +70,7 @@ def induce(
       the opposite of its Eq. 5.
     * Eq. 5 has no `1/t`. As a sum, the second term outgrows the first by the size of a batch, and alpha has hardly
       anything to say up to 0.5; as a mean, alpha means the same for any batch. KIP's reference code takes a mean too.
-      benchmarks/kip.py measures both.
+      docs/decisions/0015-thrown-out.md has both, measured.
     * Columns are z-scored by the target's moments, as in KIP, and the points are scaled back; `X0` is the z-scored one.
       A column in which the target is constant takes no part and stays as it is: it tells nothing, but points of
       different classes could be torn apart along it.

@@ -23,6 +23,9 @@ from threea.errors import SettingError
 
 Floats = NDArray[np.float64]
 
+NETS = {"jax": "nets", "optax": "nets"}
+"""What recipes need that train with JAX, and the extra that it comes with; drawing rows needs none of it."""
+
 _PARALLEL = 1e-13
 """Squared sine of the largest angle that counts as none: rounding alone makes one of 1e-15 between equal points."""
 

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.cluster_moments import ClusterMoments
-from threea.anonymize.cluster_sums import ClusterSums, Scores
+from threea.anonymize.cluster_sums import Scores
 from threea.anonymize.gradient import Gradient
 from threea.anonymize.lookup_sums import MOST_NUMBERS, SHRINK, LookupSum
 from threea.anonymize.mean_embedding import MeanEmbedding
 from threea.anonymize.network_gradient import BITS as GRADIENT_BITS
 from threea.anonymize.network_gradient import NetworkGradient
 from threea.anonymize.projection import Projection
-from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, Moments, OneHot, Query, Rows, Stack
+from threea.anonymize.query import Count, Dense, Features, Grouped, Marginal, OneHot, Query, Rows, Stack
 from threea.anonymize.query import Norm as Norm
 from threea.anonymize.score_gradient import ScoreGradient
 from threea.anonymize.score_histogram import ScoreHistogram, Trees
@@ -42,14 +42,12 @@ QUERIES = frozenset(
     {
         Count,
         Marginal,
-        Moments,
         Features,
         Grouped,
         Stack,
         Gradient,
         Vectors,
         Lengths,
-        ClusterSums,
         ClusterMoments,
         MeanEmbedding,
         NetworkGradient,

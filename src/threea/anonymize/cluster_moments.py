@@ -114,9 +114,9 @@ class ClusterMoments(LookupSum):
         cluster = nearest(rows, self.space, self.centroids, self.classes, self.by)
         one, longest, factor = self._lengths(step, norm)
         for block, scores in self.summed.blocks(rows):
-            lengths = lengths_in(scores, norm)
-            whole, factors = (shortened(scores, lengths, self.radius * UNIT, most, norm) for most in (longest, factor))
-            yield _Members(cluster[block], one, whole, factors if self._products else None, norm)
+            lengths, radius = lengths_in(scores, norm), self.radius * UNIT
+            factors = shortened(scores, lengths, radius, factor, norm) if self._products else None
+            yield _Members(cluster[block], one, shortened(scores, lengths, radius, longest, norm), factors, norm)
 
     def read(self, answer: Answer, step: float, norm: Norm) -> NoisyMoments:
         """Return what an answer says, in units of 1, which is 2**8 scores.
@@ -184,9 +184,14 @@ class _Members:
 
     def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
         width = self.scores.shape[1]
-        for cluster in np.unique(self.cluster[admitted & (self.cluster >= 0)]):
-            members = admitted & (self.cluster == cluster)
-            sums[cluster, 0] += int(members.sum()) * self.one
-            sums[cluster, 1 : 1 + width] += self.scores[members].sum(axis=0).astype(np.int64)
-            if self.factors is not None:
+        rows = np.flatnonzero(admitted & (self.cluster >= 0))
+        if not len(rows):
+            return
+        # In the order of the clusters, so that each cluster's rows lie together.
+        rows = rows[np.argsort(self.cluster[rows], kind="stable")]
+        present, starts, counts = np.unique(self.cluster[rows], return_index=True, return_counts=True)
+        sums[present, 0] += counts * self.one
+        sums[present, 1 : 1 + width] += np.add.reduceat(self.scores[rows], starts, axis=0).astype(np.int64)
+        if self.factors is not None:
+            for cluster, members in zip(present, np.split(rows, starts[1:]), strict=True):
                 sums[cluster, 1 + width :] += summed_products(self.factors[members], self.norm)

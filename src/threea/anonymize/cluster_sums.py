@@ -1,4 +1,4 @@
-"""Sums over clusters of rows: a row goes to the nearest public centroid of its class and adds to that cluster alone.
+"""Clusters of rows: a row goes to the nearest public centroid of its class.
 
 Each column's cell has whole-number scores. Distances to whole-number centroids are exact in a double, so a row's
 cluster does not depend on its neighbours; nor do its scores.
@@ -8,8 +8,7 @@ Proofs: docs/proofs/lookup-sums.md, cluster-sums.md.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +19,9 @@ from threea.anonymize.lookup_sums import (
     MOST_NUMBERS,
     Floats,
     Integers,
-    LookupSum,
     blocks,
-    keys_of,
-    lengths_of,
-    shortened,
-    squared,
 )
-from threea.anonymize.query import Answer, Norm, Rows
+from threea.anonymize.query import Rows
 from threea.errors import SettingError
 from threea.table.cells import AnyCells
 
@@ -111,111 +105,3 @@ def nearest(rows: Rows, space: Scores, centroids: Integers, classes: tuple[int, 
             distances = lengths[clusters] - 2 * (coordinates[members] @ exact[clusters].T)
             found[block][members] = clusters[distances.argmin(axis=1)]
     return found
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ClusterSums(LookupSum):
-    """For each cluster, how many rows it has, and the sums of their scores.
-
-    A row is in the cluster of the nearest centroid of its class, of equally near ones in the first. It adds 1 to the
-    count and its scores to the sums; longer scores are shortened to the radius. A row without a class, or whose class
-    has no centroid, adds nothing.
-
-    Args:
-        space: The coordinates in which rows and centroids are near one another or far.
-        centroids: One row of whole numbers, in the space's units, for each cluster. They are copied.
-        classes: The class of each centroid.
-        summed: What is summed.
-        radius: The length at which scores are shortened, from 2**-20 to 2**20.
-        by: The cells that say which class a row is of; without, all rows are of class 0.
-
-    Raises:
-        SettingError: The parts do not fit one another, or a number is out of range.
-    """
-
-    space: Scores
-    centroids: Integers
-    classes: tuple[int, ...]
-    summed: Scores
-    radius: float
-    by: AnyCells | None = None
-    nonnegative = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "centroids", whole_table(self.centroids))
-        if not 2.0**-20 <= self.radius <= 2.0**20:
-            raise SettingError(f"radius ({self.radius}) must be from 2**-20 to 2**20")
-        check_clusters(self.space, self.centroids, self.classes, self.by)
-
-    @property
-    def _cells(self) -> tuple[AnyCells, ...]:
-        return (*((self.by,) if self.by else ()), *self.space.cells, *self.summed.cells)
-
-    @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The label and the scored columns."""
-        return tuple(dict.fromkeys(cells.column for cells in self._cells))
-
-    @property
-    def keys(self) -> tuple[Hashable, ...]:  # type: ignore[override]
-        """Cells say it all."""
-        return keys_of(*self._cells)
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        """For each cluster the count, then the sums."""
-        return (len(self.classes), 1 + self.summed.width)
-
-    @property
-    def l2(self) -> float:  # type: ignore[override]
-        """One for the count, and the radius."""
-        return math.sqrt(1 + self.radius**2)
-
-    def contributions(self, rows: Rows, step: float, norm: Norm) -> Iterator[_Members]:
-        """Find the rows' clusters, shorten their scores, round to whole numbers."""
-        cluster = nearest(rows, self.space, self.centroids, self.classes, self.by)
-        one, longest = self._lengths(step)
-        for block, scores in self.summed.blocks(rows):
-            whole = shortened(scores, lengths_of(scores), self.radius * UNIT, longest)
-            yield _Members(cluster[block], one, whole)
-
-    def read(self, answer: Answer, step: float) -> tuple[Floats, Floats, float, float]:
-        """Return counts and sums, and the standard deviation of the noise on each count and on each sum.
-
-        Sums are in units of 1, which is 2**8 scores.
-
-        Args:
-            answer: What the door answered.
-            step: The grid's step.
-        """
-        one, longest = self._lengths(step)
-        counted, scored = one * step, max(longest, 1) * step / self.radius
-        value = answer.value.reshape(self.shape)
-        return value[:, 0] / counted, value[:, 1:] / scored, answer.stddev / counted, answer.stddev / scored
-
-    def _lengths(self, step: float) -> tuple[int, int]:
-        """Return what the count of a row is in whole numbers, and how long its scores may be."""
-        longest, one = math.floor(self.l2 / step), math.floor(1 / step)
-        return one, math.isqrt(longest**2 - one**2)
-
-
-@dataclass(frozen=True, slots=True)
-class _Members:
-    """A block of rows: the cluster of each (-1: none), what its count is, and its scores, in whole numbers."""
-
-    cluster: Integers
-    one: int
-    scores: Floats
-
-    @property
-    def norms(self) -> Integers:
-        return squared(self.scores) + self.one**2
-
-    def add(self, sums: Integers, admitted: NDArray[np.bool_]) -> None:
-        rows = np.flatnonzero(admitted & (self.cluster >= 0))
-        # In the order of the clusters, so that each one's rows lie together.
-        rows = rows[np.argsort(self.cluster[rows], kind="stable")]
-        if len(rows):
-            present, starts, counts = np.unique(self.cluster[rows], return_index=True, return_counts=True)
-            sums[present, 0] += counts * self.one
-            sums[present, 1:] += np.add.reduceat(self.scores[rows], starts, axis=0).astype(np.int64)

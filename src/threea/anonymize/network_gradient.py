@@ -47,7 +47,7 @@ class NetworkGradient(Query):
     """The sum of the rows' clipped gradients of a loss.
 
     A row is its features as a vector, then its class's indicators, then zeros, until the first layer has what it takes;
-    one without a class adds nothing.
+    one whose class is not listed counts as of the first.
 
     Guarantees:
         - Each row adds whole numbers that depend on this row alone, of L2 norm at most ``l2 / step``, or of L1 norm at

@@ -101,28 +101,9 @@ def open_table(
         >>> table
         PrivateTable(15 columns, Budget(epsilon=1.0, delta=1e-06, ...), Unit(column=None, max_rows=1))
     """
-    return PrivateTable(
-        open_interior(
-            data,
-            budget=budget,
-            schema=schema,
-            target=target,
-            target_kind=target_kind,
-            dialect=dialect,
-            drop=drop,
-            ledger=ledger,
-            dataset=dataset,
-            cap=cap,
-            new_ledger=new_ledger,
-            unit=Unit(unit, max_rows_per_unit),
-            accept_unproven=accept_unproven,
-            engine=engine,
-            cluster=cluster,
-            workers=workers,
-            noise=noise,
-            transcript=transcript,
-        )
-    )
+    options = dict(locals())
+    options["unit"] = Unit(unit, options.pop("max_rows_per_unit"))
+    return PrivateTable(open_interior(**options))
 
 
 def open_interior(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from threea.errors import SettingError
 from threea.table.calendar_cells import CalendarCells
 from threea.table.cells import AnyCells, Cells, Digits, Merged
-from threea.table.schema import Chunk, Column
+from threea.table.schema import Chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,60 +193,6 @@ class Marginal(OneHot):
 def unmerged(cells: AnyCells) -> Cells | Digits | CalendarCells:
     """Return the cells that others were merged from: who remembers these knows those."""
     return cells.cells if isinstance(cells, Merged) else cells
-
-
-@dataclass(frozen=True, slots=True)
-class Moments(Dense):
-    """Sums, and sums of products, of numeric columns scaled to [-1, 1]; a missing value counts as 0.
-
-    Args:
-        numbers: The numeric columns.
-        order: 1 for the sums, 2 for the sums and then the products of all pairs (upper triangle by rows).
-    """
-
-    numbers: tuple[Column, ...]
-    order: int = 2
-    nonnegative = False
-
-    def __post_init__(self) -> None:
-        if self.order not in (1, 2) or not self.numbers or any(not c.kind.numeric for c in self.numbers):
-            raise SettingError(f"order ({self.order}) must be 1 or 2, of at least one numeric column")
-
-    @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The columns summed."""
-        return tuple(dict.fromkeys(column.name for column in self.numbers))
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        """First the sums, then the products."""
-        count = len(self.numbers)
-        return (count + (count * (count + 1) // 2 if self.order == 2 else 0),)
-
-    @property
-    def l2(self) -> float:  # type: ignore[override]
-        """Every number is within [-1, 1]."""
-        return math.sqrt(self.size)
-
-    @property
-    def l1(self) -> float:  # type: ignore[override]
-        """Every number is within [-1, 1]."""
-        return float(self.size)
-
-    def contributions(self, rows: Rows) -> NDArray[np.float64]:
-        """Scale, then multiply."""
-        scaled = np.column_stack([_scaled(rows.values[column.name], column) for column in self.numbers])
-        if self.order == 1:
-            return scaled
-        left, right = np.triu_indices(len(self.numbers))
-        return np.hstack([scaled, scaled[:, left] * scaled[:, right]])
-
-
-def _scaled(values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-    assert column.lower is not None
-    assert column.upper is not None
-    middle, half = (column.upper + column.lower) / 2, max((column.upper - column.lower) / 2, 1e-300)
-    return np.nan_to_num(np.clip((values - middle) / half, -1, 1), nan=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

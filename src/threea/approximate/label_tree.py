@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from threea.approximate.label_counts import (
     balanced,
     counted_label,
 )
+from threea.approximate.spanning_tree import spanning_tree
 from threea.approximate.tree_model import Edge, TreeModel
 from threea.table.schema import Schema
 
@@ -212,19 +214,11 @@ def _edge(model: TreeModel, i: int, j: int, joint: Floats) -> Edge:
 def _chosen(model: TreeModel, table: PrivateTable, plan: Plan, stddev: float) -> list[tuple[int, int]]:
     """Choose a maximum spanning tree, edge by edge: the pairs that depend most on one another."""
     coarse = [feature.coarse for feature in model.features]
-    pairs = [(i, j) for i in range(len(coarse)) for j in range(i + 1, len(coarse))]
+    pairs = list(combinations(range(len(coarse)), 2))
     given = (model.label,) if model.label else ()
     marginals = tuple(Marginal((*given, model.features[i].merged, model.features[j].merged)) for i, j in pairs)
     expected = tuple(model.sizes[:, None, None] * coarse[i][:, :, None] * coarse[j][:, None, :] for i, j in pairs)
     # Half of what the noise will hide: a pair of many cells must stand out by more.
     penalties = tuple(0.4 * stddev * marginal.size for marginal in marginals)
     gaps = QualityScores(marginals, expected, penalties)
-    part = np.arange(len(coarse))
-    ends = np.array(pairs)
-    chosen: list[tuple[int, int]] = []
-    while len(chosen) < len(coarse) - 1:
-        joining = np.flatnonzero(part[ends[:, 0]] != part[ends[:, 1]]).tolist()
-        i, j = pairs[table.select(gaps, plan[EDGES], among=joining)]
-        part[part == part[j]] = part[i]
-        chosen.append((i, j))
-    return chosen
+    return spanning_tree(pairs, lambda joining: table.select(gaps, plan[EDGES], among=joining))

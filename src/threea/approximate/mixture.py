@@ -2,7 +2,7 @@
 
 Histograms given the label come first. They score the cells of every column (the private form of the paper's normal
 quantile transform) and give the first centroids. Rows then go to their nearest centroid, a public function of a row,
-and noisy counts and sums of each cluster give the next centroids: `ClusterSums`, one bounded sum per iteration.
+and noisy counts and sums of each cluster give the next centroids: `ClusterMoments`, one bounded sum per iteration.
 
 Reference:
     ClustMix, Algorithm 2. Blum, Dwork, McSherry and Nissim 2005, Practical privacy: the SuLQ framework (k-means).
@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from threea.anonymize.clipping import step_of
-from threea.anonymize.cluster_sums import ClusterSums, Scores
+from threea.anonymize.cluster_moments import ClusterMoments
+from threea.anonymize.cluster_sums import Scores
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
-from threea.anonymize.query import Count
+from threea.anonymize.query import Count, Norm
 from threea.approximate.class_histograms import HISTOGRAMS, class_histograms
 from threea.approximate.conditioning import distributions, posterior
 from threea.approximate.coordinates import UNIT, ClusterAnswer, Coordinates, whole
@@ -142,18 +143,20 @@ class MixtureModel:
         """Send rows to their nearest centroid, and describe the clusters by noisy counts and sums."""
         cells = tuple(column.feature.cells for column in self.columns)
         placed = whole(self.centroids if centroids is None else centroids)
-        query = ClusterSums(
+        radius = _radius(self.base, self.columns)
+        query = ClusterMoments(
             space=Scores(cells, tuple(column.place for column in self.columns)),
             centroids=placed,
             classes=tuple(self.classes.tolist()),
             summed=Scores(cells, tuple(column.table for column in self.columns)),
-            radius=_radius(self.base, self.columns),
+            radius=radius,
+            weights=(1.0, radius),
             by=self.base.label,
         )
         answer = table.measure(query, plan[line])
-        counts, sums, _, stddev = query.read(answer, step_of(query.l2))
+        moments = query.read(answer, step_of(query.l2), Norm.L2)
         l_min = answer.stddev / self.sigma_max
-        clusters = ClusterAnswer.of(self.classes, placed, counts, sums, stddev, l_min)
+        clusters = ClusterAnswer.of(self.classes, placed, moments.counts, moments.sums, moments.stddevs[1], l_min)
         ends = np.cumsum([0, *(column.table.shape[1] for column in self.columns)])
         shares = tuple(
             column.shares(clusters, self.base.sizes, slice(ends[index], ends[index + 1]))

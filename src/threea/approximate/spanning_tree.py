@@ -8,6 +8,7 @@ Reference:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -100,7 +101,7 @@ def started(columns: tuple[GraphColumn, ...]) -> Distribution:
     return Distribution.product([column.merged.size for column in columns], potentials)
 
 
-def _chosen(columns: tuple[GraphColumn, ...], rows: float, table: PrivateTable, plan: Plan) -> list[Clique]:
+def _chosen(columns: tuple[GraphColumn, ...], rows: float, table: PrivateTable, plan: Plan) -> list[tuple[int, int]]:
     """Choose a maximum spanning tree, edge by edge: the pairs that depend most on one another."""
     pairs = list(combinations(range(len(columns)), 2))
     shares = [proportions(column.merged_counts[0]) for column in columns]
@@ -108,11 +109,26 @@ def _chosen(columns: tuple[GraphColumn, ...], rows: float, table: PrivateTable, 
         tuple(marginal(columns, pair) for pair in pairs),
         tuple(max(rows, 1.0) * np.outer(shares[i], shares[j]) for i, j in pairs),
     )
-    part = np.arange(len(columns))
-    chosen: list[Clique] = []
-    while len(chosen) < len(columns) - 1:
-        joining = [position for position, (i, j) in enumerate(pairs) if part[i] != part[j]]
-        i, j = pairs[table.select(gaps, plan[CHOICES], among=joining)]
+    return spanning_tree(pairs, lambda joining: table.select(gaps, plan[CHOICES], among=joining))
+
+
+def spanning_tree(pairs: Sequence[tuple[int, int]], choose: Callable[[list[int]], int]) -> list[tuple[int, int]]:
+    """Choose the edges of a spanning tree of all that the pairs hold, one by one, as long as there are parts to join.
+
+    Args:
+        pairs: All pairs of nodes.
+        choose: Returns which pair to take next, of those at some positions.
+
+    Example:
+        >>> spanning_tree([(0, 1), (0, 2), (1, 2)], choose=max)
+        [(1, 2), (0, 2)]
+    """
+    ends = np.array(pairs)
+    part = np.arange(ends.max(initial=0) + 1)
+    chosen: list[tuple[int, int]] = []
+    while len(chosen) < len(part) - 1:
+        joining = np.flatnonzero(part[ends[:, 0]] != part[ends[:, 1]]).tolist()
+        i, j = pairs[choose(joining)]
         part[part == part[j]] = part[i]
         chosen.append((i, j))
     return chosen

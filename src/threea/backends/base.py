@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from threea.errors import InputError
-from threea.passes import tell
+from threea.progress import tell_part
 from threea.table import codec
 from threea.threads import in_order
 
@@ -119,7 +119,7 @@ class RowBackend(Engine):
         for number, batch in enumerate(self.batches(columns)):
             rows += batch.num_rows
             refuse_too_many(rows)
-            tell(number + 1, None)
+            tell_part(number + 1, None)
             yield batch
 
     def table(self) -> pa.Table:

@@ -20,7 +20,7 @@ from threea.backends.coins import ROWS_KEY, Coins
 from threea.backends.tasks import Kept, Outcome, Ranked, Task, Total, ValueCounts
 from threea.backends.unchanged import Unchanged
 from threea.errors import InputError
-from threea.passes import tell
+from threea.progress import tell_part
 
 Beyond = Mapping[int, Ranked]
 Sizes = Mapping[int, tuple[int, int]]
@@ -151,7 +151,7 @@ class ClusterBackend(Engine):
             rows += outcome.rows
             # Before it is added: sums of so many rows could wrap.
             refuse_too_many(rows)
-            tell(len(seen), self._workers.parts)
+            tell_part(len(seen), self._workers.parts)
             yield outcome.result
         if len(seen) != self._workers.parts or (self._kept is not None and seen != set(self._kept)):
             raise InputError("the cluster did not answer for every part of the table; start again")

@@ -26,7 +26,6 @@ from threea.cli.options import (
     words,
 )
 from threea.errors import SettingError, outcome, stated
-from threea.passes import telling
 
 if TYPE_CHECKING:
     from threea.anonymize.plan import Plan
@@ -123,10 +122,6 @@ def release(
         str,
         typer.Option(metavar="SHARE", help="Of the budget, e.g. 0.03: measure what the release is worth, to publish."),
     ] = "0",
-    tune: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Try N recipes (2 to 4) on parts of the budget; keep the best score."),
-    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Where spending is written down.")] = None,
     new_ledger: Annotated[
         bool, typer.Option("--new-ledger", help="Make the ledger if it is not there; with --cap this must be said.")
@@ -200,7 +195,6 @@ def release(
         seed=seed,
         balance=balance,
         score=terminal.number("score", score),
-        tune=tune,
         ledger=ledger,
         new_ledger=new_ledger,
         dataset=dataset or dataset_name(data),
@@ -248,7 +242,7 @@ def make(
     check_format(form, spreadsheet_safe=spreadsheet_safe)
     if dry_run:
         check_folder(out)
-        with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
+        with terminal.passes("Opening the table"):
             rehearsed = rehearse(data, **options)
         terminal.say("\n".join(filter(None, [note, str(rehearsed)])))
         terminal.result({"dry_run": True, "from_config": defaults or {}, **_receipt_of(rehearsed)})
@@ -262,7 +256,7 @@ def make(
                 planned = _planned(made.plan, made.recipe, made.unit, str(options["ledger"]), [_ANSWERED])
                 _finish(made, place, kept[0], {"from_config": defaults or {}, **planned})
             return
-        with terminal.progress("Opening the table") as advance, telling(terminal.parts(advance)):
+        with terminal.passes("Opening the table"):
             prepared = prepare(data, resume=resume, **options)
         table = prepared.table
         take_room(place, (table.schema, table.layout), prepared.rows, size_of(data))
@@ -270,7 +264,7 @@ def make(
             terminal.say("\n".join(filter(None, [note, str(prepared)])))
             # What was loaded meanwhile may have swallowed one; nothing is spent yet.
             interrupts.check()
-            with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
+            with terminal.passes("Making the release") as advance:
                 made = replace(prepared.made(terminal.stages(advance)), spreadsheet_safe=spreadsheet_safe)
             told = {"from_config": defaults or {}, **_receipt_of(prepared)}
             _finish(made, place, prepared.transcript, told, table.check_ledger, table.elsewhere)
@@ -332,15 +326,12 @@ def _made(release: Release, form: str) -> dict[str, Any]:
 
 def _tell(release: Release, files: list[Path], form: str) -> None:
     """Say what was made, and first what is not as one would expect."""
-    from threea.report import words
     from threea.report.notes import notes
 
     for note in notes(release, form):
         terminal.say(f"Note: {note}")
     budget = release.plan.budget
     promise = f"at epsilon {budget.epsilon:g}, delta {budget.delta:g}"
-    if release.tried:
-        terminal.say(words.tried(release.recipe, release.tried))
     if release.score:
         terminal.say(release.score.sentence)
     terminal.say(f"Guarantee: {release.guarantee}. {release.rows:,} synthetic rows {promise}. Files:")

@@ -12,7 +12,6 @@ from threea.cli import terminal
 from threea.cli.options import DateFormat, Decimal, Encoding, Json, Multiline, Separator
 from threea.cli.release import dataset_name, described, form_of_file, number_of_rows, recipe_of
 from threea.errors import SettingError, outcome, stated
-from threea.passes import telling
 
 if TYPE_CHECKING:
     from threea.linked import PreparedTables
@@ -118,13 +117,13 @@ def _make(
     check_format(form, spreadsheet_safe=spreadsheet_safe)
     if dry_run:
         check_folder(out)
-        with terminal.progress("Opening the tables") as advance, telling(terminal.parts(advance)):
+        with terminal.passes("Opening the tables"):
             rehearsed = rehearse_tables(parents, children, **options)
         terminal.say(str(rehearsed))
         terminal.result({"dry_run": True, "receipt": str(rehearsed).splitlines()})
         return
     with claim(out, form, ledger=options["ledger"]) as place:
-        with terminal.progress("Opening the tables") as advance, telling(terminal.parts(advance)):
+        with terminal.passes("Opening the tables"):
             prepared = prepare_tables(parents, children, **options)
         above, below = ((table.schema, table.layout) for table in (prepared.tables.parents, prepared.tables.children))
         take_room(place, above, prepared.rows, size_of(parents) + size_of(children), below)
@@ -138,7 +137,7 @@ def _publish(prepared: PreparedTables, place: Place, *, spreadsheet_safe: bool) 
     from threea.linked import writing
     from threea.report.notes import hollow, notes, run_as_formulas
 
-    with terminal.progress("Making the release") as advance, telling(terminal.parts(advance)):
+    with terminal.passes("Making the release") as advance:
         release = prepared.run(terminal.stages(advance))
     release = replace(release, parents=replace(release.parents, spreadsheet_safe=spreadsheet_safe))
     with terminal.progress("Writing synthetic rows", total=release.rows) as advance:

@@ -14,6 +14,7 @@ from typing import Any
 from threea import interrupts
 from threea.errors import SettingError
 from threea.json_files import to_json
+from threea.progress import listening
 
 _audience = {"scripts": False}
 """Whether a script listens; each command says so anew, before anything else."""
@@ -107,13 +108,6 @@ def stages(advance: Any) -> Callable[[str, int, int], None]:
     return tell
 
 
-def parts(advance: Any) -> Callable[[int, int | None], None] | None:
-    """Return what shows how far a pass over the rows is on a progress line."""
-    if advance is None:
-        return None
-    return lambda done, of: advance(None, parts=f"part {done:,}" + (f" of {of:,}" if of else ""))
-
-
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Any]:
     """Show progress on a terminal; be quiet elsewhere."""
@@ -127,3 +121,18 @@ def progress(what: str, total: int | None = None) -> Iterator[Any]:
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total, parts="")
         yield lambda done, **more: progress.update(task, completed=done, **more)
+
+
+@contextmanager
+def passes(what: str) -> Iterator[Any]:
+    """Show progress as `progress` does, and how far each pass over the rows is."""
+    with progress(what) as advance:
+        if advance is None:
+            yield None
+            return
+
+        def part(done: int, of: int | None) -> None:
+            advance(None, parts=f"part {done:,}" + (f" of {of:,}" if of else ""))
+
+        with listening(parts=part):
+            yield advance

@@ -21,7 +21,7 @@ from threea.approximate.conditional_net import PARENT_ROWS, ConditionalNet
 from threea.approximate.conditioning import resampled
 from threea.budget import Adjacency, Budget
 from threea.certificate import Guarantee
-from threea.cost import Cost, cost_of
+from threea.cost import Cost, affordable
 from threea.errors import SettingError, outcome, stated
 from threea.framework import Model, Recipe
 from threea.ledger import Ledger
@@ -349,14 +349,8 @@ def _refuse_recipe(recipe: Recipe) -> None:
 
 def _costs(runs: Sequence[tuple[Recipe, Schema, Any]]) -> tuple[Cost, ...]:
     """Return about what each recipe takes, where that is known of all; refuse what is out of reason."""
-    found = []
-    for recipe, schema, data in runs:
-        larger, training = getattr(recipe, "max_model_size", 0.0), getattr(recipe, "training", None)
-        cost = cost_of(recipe.name, schema, data, larger, training)
-        if cost is not None:
-            cost.refuse_unreasonable(recipe.name, instead=cost_of("independent", schema, data))
-            found.append(cost)
-    return tuple(found) if len(found) == len(runs) else ()
+    costs = [affordable(recipe, schema, data) for recipe, schema, data in runs]
+    return () if None in costs else tuple(cost for cost in costs if cost is not None)
 
 
 def _own(tables: LinkedTables) -> Schema:

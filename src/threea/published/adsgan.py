@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from threea.adapt.networks import activated, apply, initial, members
-from threea.adapt.ntk import load
+from threea.adapt.ntk import NETS, load
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.approximate.points import Points
@@ -159,6 +160,8 @@ class ADSGAN(Recipe):
     name: ClassVar[str] = "adsgan"
     summary: ClassVar[str] = "a GAN that keeps away from the rows it imitates; no differential privacy"
     guarantee: ClassVar[Guarantee] = Guarantee.NONE
+    assumptions: ClassVar[tuple[str, ...]] = ASSUMPTIONS
+    needs: ClassVar[Mapping[str, str]] = NETS
     fixed: ClassVar[bool] = True
     identifiability: float = 0.1
     latent: int = 32
@@ -168,23 +171,10 @@ class ADSGAN(Recipe):
     batch: int = 128
     learning_rate: float = 3e-4
 
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
-    @property
-    def needs(self) -> dict[str, str]:
-        """Networks are trained in JAX."""
-        return {"jax": "nets", "optax": "nets"}
-
     def training(self, size: int) -> float:
         """Return about how many multiplications training takes, given how many numbers a row is."""
         weights = self.width * (2 * size + 3 * self.width)
         return 10.0 * self.iterations * self.batch * (self.critics + 1) * weights
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Why it promises nothing."""
-        return ASSUMPTIONS
 
     @property
     def approximate(self) -> Identifiability:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from threea.adapt.ntk import NETS
 from threea.certificate import Guarantee
 from threea.errors import SettingError
 from threea.framework import Recipe
@@ -88,7 +89,7 @@ class ClustMixPublished(Recipe):
     def __post_init__(self) -> None:
         if self.search < 0:
             raise SettingError(f"search ({self.search}) must be at least 0")
-        _ = self.approximate, self.adapt
+        super().__post_init__()
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -98,7 +99,7 @@ class ClustMixPublished(Recipe):
     @property
     def needs(self) -> dict[str, str]:
         """JAX where points are moved; what the search learns with."""
-        moved = {"jax": "nets", "optax": "nets"} if self.alpha < 1 or self.search else {}
+        moved = NETS if self.alpha < 1 or self.search else {}
         return moved | ({"optuna": "published", "lightgbm": "evaluate"} if self.search else {})
 
     @property

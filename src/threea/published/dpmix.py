@@ -150,17 +150,10 @@ class DPMixPublished(Recipe):
     name: ClassVar[str] = "dpmix-published"
     summary: ClassVar[str] = "random mixing of a fixed number of rows, after its paper, without a proof"
     guarantee: ClassVar[Guarantee] = Guarantee.CLAIMED
+    assumptions: ClassVar[tuple[str, ...]] = ASSUMPTIONS
     fixed: ClassVar[bool] = True
     points: int = 100
     mixing_degree: int = 100
-
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the claim takes for granted."""
-        return ASSUMPTIONS
 
     @property
     def approximate(self) -> RandomMixtures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from threea.adapt.generator_model import GeneratorModel
 from threea.adapt.networks import LEAK, apply, initial, members
-from threea.adapt.ntk import load
+from threea.adapt.ntk import NETS, load
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.events import Pure
 from threea.anonymize.plan import Plan, Step
@@ -152,6 +153,8 @@ class LaplaceGANPublished(Recipe):
     name: ClassVar[str] = "laplacegan-published"
     summary: ClassVar[str] = "a GAN with Laplace noise inside its discriminator, after its paper, which protects nobody"
     guarantee: ClassVar[Guarantee] = Guarantee.NONE
+    assumptions: ClassVar[tuple[str, ...]] = ASSUMPTIONS
+    needs: ClassVar[Mapping[str, str]] = NETS
     sensitivity: float = 1.0
     latent: int = 64
     width: int = 256
@@ -159,23 +162,10 @@ class LaplaceGANPublished(Recipe):
     batch: int = 128
     learning_rate: float = 3e-4
 
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
-    @property
-    def needs(self) -> dict[str, str]:
-        """Networks are trained in JAX."""
-        return {"jax": "nets", "optax": "nets"}
-
     def training(self, size: int) -> float:
         """Return about how many multiplications training takes, given how many numbers a row is."""
         weights = self.width * (size + self.width // 2 + self.width)
         return 10.0 * self.iterations * self.batch * weights
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Why its proof is none."""
-        return ASSUMPTIONS
 
     @property
     def approximate(self) -> NoisyDiscriminator:

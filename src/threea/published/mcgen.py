@@ -167,9 +167,6 @@ class MCGenPublished(Recipe):
     noise: Noise = "algorithm"
     draw: Draw = "gaussian"
 
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
     @property
     def guarantee(self) -> Guarantee:
         """The paper's claim; none for the noise of its authors' code."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from threea.adapt.generator_model import GeneratorModel, LabelShares
 from threea.adapt.networks import activated, apply, initial, key_of, members
-from threea.adapt.ntk import load
+from threea.adapt.ntk import NETS, load
 from threea.anonymize.door import PrivateTable
 from threea.anonymize.plan import Plan, Step
 from threea.certificate import Guarantee
@@ -231,6 +232,7 @@ class PATEGANPublished(Recipe):
 
     name: ClassVar[str] = "pategan-published"
     summary: ClassVar[str] = "pategan as in its paper, without a proof"
+    needs: ClassVar[Mapping[str, str]] = NETS
     teachers: int = 500
     votes_noise: float = 0.05
     teacher_steps: int = 1
@@ -242,18 +244,10 @@ class PATEGANPublished(Recipe):
     most_iterations: int = 2000
     split: str = "paper"
 
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
     @property
     def guarantee(self) -> Guarantee:
         """Claimed by the paper; nobody claims it of its code."""
         return Guarantee.CLAIMED if self.split == "paper" else Guarantee.NONE
-
-    @property
-    def needs(self) -> dict[str, str]:
-        """Networks are trained in JAX."""
-        return {"jax": "nets", "optax": "nets"}
 
     def training(self, size: int) -> float:
         """Return about how many multiplications training takes, given how many numbers a row is."""

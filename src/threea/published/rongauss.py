@@ -139,17 +139,10 @@ class RonGaussPublished(Recipe):
     name: ClassVar[str] = NAME
     summary: ClassVar[str] = "a noisy Gaussian per class on a random subspace, after its paper, without a proof"
     guarantee: ClassVar[Guarantee] = Guarantee.CLAIMED
+    assumptions: ClassVar[tuple[str, ...]] = ASSUMPTIONS
     fixed: ClassVar[bool] = True
     dimensions: int = 10
     mean_share: float = 0.3
-
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the claim takes for granted."""
-        return ASSUMPTIONS
 
     @property
     def approximate(self) -> ProjectedGaussians:

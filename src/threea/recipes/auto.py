@@ -14,7 +14,7 @@ WIDE = 200
 """From so many numeric features on, a tree of pairs is too slow and too thin, and Gaussians do better."""
 FEW, SOME = 40, 100
 """Columns of a table without a target up to which `aim`, and `mst`, are fast. Up to there they keep its statistics
-best: benchmarks/results/no_target.json."""
+best: docs/decisions/0015-thrown-out.md."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,9 @@ class Auto(Recipe):
         if schema.target is None:
             return _without_target(len(schema.modelled))
         return LabelTree(), f"{numeric} numeric columns; below {WIDE}, a tree and a teacher do best"
+
+    def __post_init__(self) -> None:
+        """Check nothing: the recipe picked does."""
 
     @property
     def approximate(self) -> Approximation:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from threea.adapt.clustmix_adapt import InducedMixture
+from threea.adapt.ntk import NETS
 from threea.approximate.mixture import Mixture
 from threea.framework import Recipe
 
@@ -54,13 +55,10 @@ class ClustMix(Recipe):
     regularisation: float = 1e-3
     iterations: int = 3
 
-    def __post_init__(self) -> None:
-        _ = self.approximate, self.adapt
-
     @property
     def needs(self) -> dict[str, str]:
         """JAX where centroids are moved."""
-        return {"jax": "nets", "optax": "nets"} if self.alpha < 1 else {}
+        return NETS if self.alpha < 1 else {}
 
     @property
     def approximate(self) -> Mixture:

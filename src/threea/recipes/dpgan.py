@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from threea.adapt.ntk import NETS
 from threea.adapt.private_gan import FAKES, PrivateGan
 from threea.framework import Recipe
 
@@ -41,17 +43,10 @@ class DPGan(Recipe):
 
     name: ClassVar[str] = "dpgan"
     summary: ClassVar[str] = "a generator network trained against a critic with private gradients"
+    needs: ClassVar[Mapping[str, str]] = NETS
     epochs: float = 10.0
     rate: float = 0.02
     width: int = 64
-
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
-    @property
-    def needs(self) -> dict[str, str]:
-        """JAX to train with; drawing rows needs none."""
-        return {"jax": "nets", "optax": "nets"}
 
     def training(self, size: int) -> float:
         """Return the multiplications of all steps, for rows of so many numbers, without those at private rows."""

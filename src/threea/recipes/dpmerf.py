@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from threea.adapt.embedding_generator import EmbeddingGenerator
+from threea.adapt.ntk import NETS
 from threea.framework import Recipe
 
 
@@ -40,19 +42,12 @@ class DPMerf(Recipe):
 
     name: ClassVar[str] = "dpmerf"
     summary: ClassVar[str] = "a generator network fitted to a noisy mean embedding of each class"
+    needs: ClassVar[Mapping[str, str]] = NETS
     features: int = 1000
     length_scale: float = 0.4
     iterations: int = 1200
     batch: int = 400
     width: int = 256
-
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
-    @property
-    def needs(self) -> dict[str, str]:
-        """JAX to train with; drawing rows needs none."""
-        return {"jax": "nets", "optax": "nets"}
 
     def training(self, size: int) -> float:
         """Return the multiplications of all steps, for rows of so many numbers; a cosine counts as a thousand."""

@@ -43,9 +43,6 @@ class DPMix(Recipe):
     points: int = 100
     rate: float = 0.005
 
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
     @property
     def approximate(self) -> RandomMixing:
         """All steps: mixtures of random rows, asked for one by one."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from threea.adapt.laplace_gan import ROWS, NoisyGradients, NoisyInputs
+from threea.adapt.ntk import NETS
 from threea.errors import SettingError
 from threea.framework import Recipe
 
@@ -42,6 +44,7 @@ class LaplaceGAN(Recipe):
 
     name: ClassVar[str] = "laplacegan"
     summary: ClassVar[str] = "a generator network trained against a discriminator behind Laplace noise"
+    needs: ClassVar[Mapping[str, str]] = NETS
     form: str = "input"
     iterations: int = 0
     width: int = 64
@@ -49,12 +52,7 @@ class LaplaceGAN(Recipe):
     def __post_init__(self) -> None:
         if self.form not in _FORMS:
             raise SettingError(f"form ({self.form}) must be {' or '.join(_FORMS)}")
-        _ = self.approximate
-
-    @property
-    def needs(self) -> dict[str, str]:
-        """JAX to train with; drawing rows needs none."""
-        return {"jax": "nets", "optax": "nets"}
+        super().__post_init__()
 
     def training(self, size: int) -> float:
         """Return the multiplications of all steps, for rows of so many numbers, without those at private rows."""

@@ -47,9 +47,6 @@ class MCGen(Recipe):
     iterations: int = 2
     noise: str = "gaussian"
 
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
     @property
     def approximate(self) -> MultiLevel:
         """L1: all levels."""

@@ -53,9 +53,6 @@ class PATEGAN(Recipe):
     rounds: int = 2
     inputs: int = 250
 
-    def __post_init__(self) -> None:
-        _ = self.adapt
-
     def training(self, size: int) -> float:
         """Return about how many multiplications the votes take, given how many numbers a row is."""
         # Most of a teacher's time is not spent on multiplications.

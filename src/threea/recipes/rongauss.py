@@ -42,9 +42,6 @@ class RonGauss(Recipe):
     seed: int = 0
     noise: str = "gaussian"
 
-    def __post_init__(self) -> None:
-        _ = self.approximate
-
     @property
     def approximate(self) -> ProjectedGaussians:
         """L1: Gaussians of projected rows."""

@@ -115,7 +115,6 @@ def render(release: Release, certificate: Certificate, sample: pa.Table, childre
         curves=curves,
         classes=release.classes,
         score=release.score,
-        tried=words.tried(release.recipe, release.tried) if release.tried else "",
         score_names=NAMES,
         noise=_noise(release, children),
         children=children,

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from threea.anonymize.events import Event, Gaussian, NonPrivate, PartitionSelection, Pure, Sampled
 from threea.budget import Adjacency
 from threea.certificate import Certificate, ClassShare, Guarantee
-from threea.score import NAMES, Tried
 from threea.table.schema import Origin
 
 SHORT, LONG = 60, 300
@@ -231,20 +230,6 @@ def rebalanced_note(classes: Sequence[ClassShare]) -> str:
     if len(classes) > _NOTED:
         lines.append(f"and {len(classes) - _NOTED:,} more: see certificate.json")
     return "\n".join(lines)
-
-
-def tried(kept: str, trials: Sequence[Tried]) -> str:
-    """Say which recipes were tried, and which was kept."""
-    known = (
-        f"{each.recipe} {NAMES[each.figure]} {each.value:.3f} ± {each.margin:.3f}"
-        if each.value is not None and each.margin is not None
-        else f"{each.recipe} unknown"
-        for each in trials
-    )
-    return (
-        f"Tried on equal parts of the budget: {'; '.join(known)}. Kept: {kept}. The best of several scores flatters"
-        " itself by what chance gave it."
-    )
 
 
 def badge(certificate: Certificate) -> str:

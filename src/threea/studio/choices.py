@@ -37,7 +37,6 @@ class Choices:
     rows: str = ""
     balance: str = ""
     score: str = ""
-    tune: str = ""
     form: str = "parquet"
     spreadsheet_safe: str = ""
     out: str = "release"
@@ -88,7 +87,6 @@ class Choices:
                 "rows": _rows(self.rows),
                 "balance": bool(self.balance),
                 "score": number("score", self.score) if self.score else 0.0,
-                "tune": whole("recipes to try", self.tune) if self.tune else None,
                 "ledger": ledger,
                 "new_ledger": self.ledger == NEW_LEDGER,
                 "dataset": self.dataset,

@@ -13,7 +13,6 @@ _FIELDS = {
     "--date-format": "“Dates are written”",
     "--sheet": "“Sheet”",
     "--score": "“Share of the budget for a score”",
-    "--tune": "“Recipes to try”",
     "--dataset": "“Name of the dataset”",
     "--unit": "“Person to protect”",
     "--max-rows-per-unit": "“Rows per person, at most”",

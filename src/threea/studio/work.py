@@ -49,7 +49,6 @@ def release(order: dict[str, Any], tell: Tell) -> None:
     """Make a release, as `threea release` does."""
     from threea import publish, resuming
     from threea.cost import size_of
-    from threea.report import words
     from threea.report.notes import notes
     from threea.session import prepare
     from threea.studio.choices import prepare_options
@@ -71,8 +70,7 @@ def release(order: dict[str, Any], tell: Tell) -> None:
                 progress=lambda done: tell(stage="writing synthetic rows", done=done, of=made.rows),
                 check=prepared.table.check_ledger,
             )
-            told = notes(made, order["form"]) + ([words.tried(made.recipe, made.tried)] if made.tried else [])
-            told += [made.score.sentence] if made.score else []
+            told = notes(made, order["form"]) + ([made.score.sentence] if made.score else [])
             _finished(f"Guarantee: {made.guarantee}. {made.rows:,} synthetic rows.", told)
 
 
