@@ -31,7 +31,7 @@ _POOL = 4
 _ALIKE, _FEWEST, _FEWEST_RARE = 8, 1 << 13, 32
 """How many rows of a chunk may be in the same merged cells, if so many that are not remain, and so many of the rarest
 class. Chosen on splits that are not reported of diabetes130, adult, census and others: more takes from the variety of
-rows. The last was chosen on credit, where it makes no difference beyond chance (rare_class.json)."""
+rows. The last was chosen on credit, where it makes no difference beyond chance."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 

@@ -45,7 +45,7 @@ _MOST_ROWS, _MOST_NUMBERS = 20_000, 1 << 24
 """Rows drawn from the tree to start from, and cells of their matrix, at most: seconds, and 64 MB."""
 _DAMPING, _POOLED_DAMPING, _LEAST_DAMPING = 2.0, 16.0, 5.0
 """How much the start is drawn to 0: in standard deviations of the noise, with pairs by class or none, and with pairs of
-all classes together; and at least. Chosen, the second on PhysioNet (teacher_settings.json has half and three times)."""
+all classes together; and at least. Chosen, the second on PhysioNet."""
 _OFF, _OFF_WITHOUT, _LOGIT_OFF = 0.18, 0.12, 0.85
 """About how far a weight is taken to be off at the start, at least, with pairs by class and without; and a row's logit,
 which adds up over features, so each weight of few features may be off by more. Chosen on Pima, where with less a noisy
