@@ -859,7 +859,9 @@ def test_noise_follows_every_privacy_setting():
 @pytest.mark.parametrize("adjacency", Adjacency)
 @pytest.mark.parametrize("settings", [{}, {"unit": "person", "max_rows_per_unit": 7}], ids=["rows", "persons"])
 @pytest.mark.parametrize(
-    "query", [Count(), MARGINAL, SIGNED, Stack((Count(), SIGNED)), Grouped(MARGINAL.cells[0], SIGNED)], ids=repr
+    "query",
+    [Count(), MARGINAL, SIGNED, Stack((Count(), SIGNED)), Grouped(MARGINAL.cells[0], SIGNED)],
+    ids=["count", "marginal", "features", "stack", "grouped"],
 )
 def test_the_noise_foretold_is_the_noise_added(kind, adjacency, settings, query):
     budget = replace(BUDGET, adjacency=adjacency)
