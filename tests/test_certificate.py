@@ -75,7 +75,7 @@ def test_a_proven_release_states_its_budget_and_what_was_accounted(adjacency: st
     assert (read["guarantee"], read["epsilon"], read["delta"], read["adjacency"]) == ("proven", 2.0, 1e-5, adjacency)
     assert 0.99 * 2.0 <= read["accounted_epsilon"] <= 2.0
     assert [event["name"] for event in read["events"]] == [line.name for line in release.plan.lines]
-    assert (read["recipe"], read["settings"]) == ("labeltree", {"alpha": 0.0, "teacher": 0.4})
+    assert (read["recipe"], read["settings"]) == ("labeltree", {"alpha": 0.0, "teacher": 0.4, "waves": 0.0})
     assert (read["unit"], read["assumptions"], read["rows"]) == ("row", [], 10)
     assert (read["unit_column"], read["max_rows_per_unit"]) == (None, 1)
     assert read["arithmetic"] == "fixed-point int64, discrete noise"

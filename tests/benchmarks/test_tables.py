@@ -77,6 +77,9 @@ class Broken(Recipe):
 
     @property
     def approximate(self) -> LabelHistograms:
+        return LabelHistograms(bins=8)
+
+    def plan(self, table: PrivateTable, score: float = 0.0) -> Plan:
         raise ValueError("too\nfew | rows <script>")
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import hashlib
 import json
 import os
 import socket
@@ -71,12 +72,14 @@ def test_a_hostile_upload_is_refused_in_one_line_and_the_next_one_is_read(visito
 def test_rows_of_a_hostile_model_are_refused(visitor):
     made = threea.synthesize(hospital.stays(300), schema=hospital.schema(), epsilon=1.0, rows=20, recipe="labeltree")
     made.save(visitor.folder / "out")
-    (visitor.folder / "out/certificate.json").write_text("{}")
     files = model_file._stored((visitor.folder / "out/model.threea").read_bytes())
     data = json.loads(files["release.json"])
     _vast_groups(data)
     hostile = model_file._sealed({**files, "release.json": json.dumps(data).encode()})
     (visitor.folder / "out/model.threea").write_bytes(hostile)
+    certificate = json.loads((visitor.folder / "out/certificate.json").read_text())
+    certificate["model_sha256"] = hashlib.sha256(hostile).hexdigest()
+    (visitor.folder / "out/certificate.json").write_text(json.dumps(certificate))
     answer = visitor.post("release/rows", {"folder": "out", "rows": "10", "form": "csv", "conditions": ""})
     assert answer.status_code == 422
     assert "is damaged, or no model of threea" in problem(answer)
