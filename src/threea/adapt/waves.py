@@ -78,14 +78,14 @@ def _coordinates(feature: Feature, weights: Floats, rng: np.random.Generator) ->
         first, bins = len(feature.cells.special), len(feature.cells.edges) - 1
         ordered = np.full(count, -1)
         ordered[groups[first : first + bins]] = 1
-        place = np.where(ordered > 0, _normal_places(mass, np.arange(count)), 0.0)
+        position = np.where(ordered > 0, _normal_places(mass, np.arange(count)), 0.0)
         apart = np.eye(count)[:, ordered < 0]
-        return np.column_stack([place, apart])
+        return np.column_stack([position, apart])
     odds = np.log((feature.coarse + 1e-3) / (feature.coarse + 1e-3).mean(axis=0))
     odds -= (odds @ mass)[:, None]
     direction = np.linalg.svd(odds * np.sqrt(mass), full_matrices=False)[0][:, 0]
-    place = _normal_places(mass, np.argsort(direction @ odds, kind="stable"))
-    return np.column_stack([place, rng.standard_normal((count, min(count, _EMBEDDED)))])
+    position = _normal_places(mass, np.argsort(direction @ odds, kind="stable"))
+    return np.column_stack([position, rng.standard_normal((count, min(count, _EMBEDDED)))])
 
 
 def _normal_places(mass: Floats, order: Whole) -> Floats:
